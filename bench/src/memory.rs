@@ -17,7 +17,7 @@ use crate::server::Server;
 use crate::world::{Out, Step, World};
 use engine::format::Formats;
 use engine::order::Side;
-use engine::shard::snapshot;
+use engine::shard::{digest, snapshot};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write as _};
@@ -199,7 +199,7 @@ fn weigh_copy(snapshot: &Path) -> Weighed {
     let mut file = BufReader::new(File::open(snapshot).expect("the process of the open orders wrote it"));
     let state = snapshot::read(&mut file, 1).expect("our own snapshot");
     let bytes = own_bytes().saturating_sub(before);
-    let hash = hex(&snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>()));
+    let hash = hex(&digest::digest(&state.markets, &state.users.iter().collect::<Vec<_>>()));
     Weighed { users_bytes: 0, orders_bytes: bytes, hash }
 }
 

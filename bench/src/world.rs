@@ -19,7 +19,7 @@ use engine::notice::Notice;
 use engine::order::{EntryRoute, OrderType, Side, TimeInForce};
 use engine::ring::Ring;
 use engine::rules::Rules;
-use engine::shard::{Outbox, Room, Shard, snapshot};
+use engine::shard::{Outbox, Room, Shard, digest};
 use engine::time::{SECOND, Timestamp};
 use engine::user::{Tier, Users};
 use std::sync::Arc;
@@ -343,7 +343,7 @@ impl World {
 
     /// Digest of the whole state.
     pub fn digest(&self) -> [u8; 32] {
-        snapshot::digest(&self.markets, &[self.shard.users()])
+        digest::digest(&self.markets, &[self.shard.users()])
     }
 
     /// Fills of all users.

@@ -41,6 +41,7 @@ pub mod backtest;
 mod billing_event;
 pub mod book;
 mod bytes;
+mod canonical;
 pub mod command;
 mod decide;
 pub mod describe;

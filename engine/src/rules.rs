@@ -5,7 +5,7 @@
 use crate::amount::{Bps, Cash, Qty};
 use crate::format::Formats;
 use crate::market::terms::Category;
-use crate::time::{DAY, MILLISECOND, SECOND, Timestamp};
+use crate::time::{DAY, HOUR, MILLISECOND, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
 /// A longer wait for the user's turn is `TRADE_IN_PROGRESS` (engine/docs/orders.md §4).
@@ -46,6 +46,9 @@ pub const OVERLAYS_PER_GENERATION: usize = 16_384;
 pub const WALLETS_PER_USER_MAX: usize = 1_000;
 /// Window in which resets of the MAIN wallet are counted (engine/docs/account.md §4).
 pub const MAIN_RESETS_WINDOW_US: u64 = 30 * 24 * 3_600 * SECOND;
+/// Remembered requests that one turn drops at most, when their ids count no longer; keeps a turn below about a
+/// millisecond.
+pub const REQUESTS_FORGOTTEN_PER_TURN_MAX: usize = 1_000;
 /// Positions that one turn values at most for the points of an hour; keeps a turn below about a millisecond.
 pub const POSITIONS_VALUED_PER_TURN_MAX: usize = 1_000;
 /// How long a rotated key stays valid (gateway/docs/keys.md §4).
@@ -111,6 +114,8 @@ pub struct Rules {
     pub keys_max: usize,
     /// Maximum count of accepted orders per UTC day on the free tier.
     pub free_daily_orders: u32,
+    /// `[limits] client_ids_hours`, in µs: how long a client order id counts.
+    pub client_ids_us: u64,
     /// `API_RESET_COOLDOWN_DAYS`, in µs; 0 = none.
     pub api_reset_cooldown_us: u64,
     /// Free keys issued before this are read-only (`[keys] free_trade_since`).
@@ -195,6 +200,7 @@ impl Default for Rules {
             depletion_covers_market_orders: true,
             keys_max: 5,
             free_daily_orders: 100,
+            client_ids_us: 72 * HOUR,
             api_reset_cooldown_us: 0,
             // 2026-09-05T00:00:00Z
             free_trade_since: Timestamp(1_788_566_400 * SECOND),
@@ -206,6 +212,11 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// Client order ids of orders that were placed at this moment or later count at `now`.
+    pub fn ids_since(&self, now: Timestamp) -> Timestamp {
+        Timestamp(now.0.saturating_sub(self.client_ids_us))
+    }
+
     /// The cutoff of a key issued at `now` (gateway/docs/keys.md §5).
     pub fn beta(&self, now: Timestamp) -> Option<Timestamp> {
         self.beta_until.filter(|until| *until > now)

@@ -13,6 +13,7 @@ pub(crate) use sink::sync_parent;
 pub use sink::{Folder, Sink, Stream, TarFile};
 
 use crate::check;
+use engine::shard::digest;
 use engine::time::Timestamp;
 use host::thread::Stop;
 use journal::checkpoint::Digests;
@@ -396,6 +397,7 @@ fn manifest(origin: Origin, lsn: Lsn, digest: [u8; 32], with_secrets: bool, now:
         epoch: origin.epoch,
         lsn: lsn.0,
         digest: hex(&digest),
+        digest_encoding: digest::ENCODING,
         with_secrets,
         files: Vec::new(),
     }

@@ -221,7 +221,7 @@ fn keeper(server: &Server<'_>, storage: Files, snapshots: Snapshots<Files>) -> K
     let snapshots = snapshots.through(storage.clone());
     let segments = config.journal.checkpoint_segments as usize;
     let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered.clone());
-    keeper.resting(rests).writing(config.rules.formats)
+    keeper.resting(rests).writing(config.rules.formats).forgetting(config.rules.client_ids_us)
 }
 
 /// The jobs that run.

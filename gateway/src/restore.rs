@@ -7,7 +7,7 @@
 //! DIR/restoring/  where all files are made and checked; they move up, `epoch` last
 //! ```
 
-use crate::backup::manifest::{FORMAT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
+use crate::backup::manifest::{FORMAT, FORMAT_FIRST, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
 use crate::backup::{Hashing, sync_parent};
 use crate::check::check_kept;
 use crate::config;
@@ -90,7 +90,7 @@ pub enum Input {
 /// What was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The digest of the state, in the manifest and of the records.
+    /// The digest of the state, in the present encoding. It was compared with that of the manifest.
     pub digest: String,
     /// The last record of the backup.
     pub lsn: Lsn,
@@ -222,8 +222,9 @@ impl Unpacking {
             let mut text = Vec::new();
             from.take(MANIFEST_BYTES_MAX).read_to_end(&mut text).map_err(|error| damaged(name, error))?;
             let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| damaged(name, error))?;
-            if manifest.format != FORMAT {
-                let why = format!("format {} is unknown; this program reads {FORMAT}", manifest.format);
+            if !(FORMAT_FIRST..=FORMAT).contains(&manifest.format) {
+                let why =
+                    format!("format {} is unknown; this program reads {FORMAT_FIRST} to {FORMAT}", manifest.format);
                 return Err(damaged(name, why));
             }
             self.manifest = Some(manifest);
@@ -326,14 +327,19 @@ fn settle(work: &Path, manifest: &Manifest, now: Timestamp) -> Result<Restored, 
     check_kept(work, &config::SECRETS)?;
     let options = Options { segment_bytes: MIN_SEGMENT_BYTES, spares_count: 1, reserve_bytes: 0, ..Options::default() };
     let Recovery { dir, log, state, report } = recover::recover(work, options, 1)?;
-    let digest = hex(&recover::digest(&state));
-    if report.lsn != lsn || digest != manifest.digest {
+    let encoding = manifest.digest_encoding;
+    let Some(known) = recover::digest_in(encoding, &state) else {
+        return Err(damaged(MANIFEST, format!("encoding {encoding} of the digest is unknown")));
+    };
+    let known = hex(&known);
+    if report.lsn != lsn || known != manifest.digest {
         let why = format!(
-            "the records give LSN {} and digest {digest}, the manifest says LSN {lsn} and digest {}",
+            "the records give LSN {} and digest {known}, the manifest says LSN {lsn} and digest {} (encoding {encoding})",
             report.lsn, manifest.digest
         );
         return Err(damaged(MANIFEST, why));
     }
+    let digest = hex(&recover::digest(&state));
     let at = Timestamp(now.0.max(log.last_time));
     // The records that follow have the time of this machine, and the last ones that of a clock which may have been
     // doubted at the time of the backup. The first start must still doubt them.

@@ -69,6 +69,57 @@ fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
+/// The manifest of an earlier program: format 1, which names no encoding of the digest.
+#[test]
+fn backups_of_earlier_programs_are_restored() {
+    let cases = Cases::of("manifests");
+    let Stopped { place, .. } = stopped();
+    let (data, root) = (place.data(), place.root().to_owned());
+    let taken = backup(&data, &root.join("backup"), &[]);
+    assert!(taken.status.success(), "{}", output_text(&taken));
+    let path = root.join("backup/manifest.json");
+    let whole: Value = serde_json::from_slice(&fs::read(&path).expect("a manifest")).expect("JSON");
+    let digest = |encoding: &str| {
+        let words = [OsString::from("log"), "digest".into(), "--encoding".into(), encoding.into(), data.clone().into()];
+        run_well(words).split_once("  ").expect("a digest and more").0.to_owned()
+    };
+    let (first, second) = (digest("1"), digest("2"));
+    assert!(first != second && second == digest_of(&data));
+    // (format, encoding if it is named, digest, whether it is restored)
+    let rows = [
+        (1, None, &first, true),
+        (1, None, &second, false),
+        (1, Some(1), &first, true),
+        (2, Some(2), &second, true),
+        (2, Some(2), &first, false),
+        (2, Some(1), &second, false),
+        (2, Some(3), &second, false),
+        (2, Some(0), &first, false),
+        (3, Some(2), &second, false),
+        (0, None, &first, false),
+    ];
+    for (number, (format, encoding, digest, is_restored)) in rows.into_iter().enumerate() {
+        let mut manifest = whole.clone();
+        let fields = manifest.as_object_mut().expect("an object");
+        fields.insert("format".into(), format.into());
+        fields.insert("digest".into(), digest.as_str().into());
+        match encoding {
+            Some(encoding) => fields.insert("digest_encoding".into(), encoding.into()),
+            None => fields.remove("digest_encoding"),
+        };
+        fs::write(&path, manifest.to_string()).expect("written");
+        let out = root.join(format!("out-{number}"));
+        let restored = restore(&root.join("backup"), &out);
+        assert_eq!(restored.status.success(), is_restored, "{format} {encoding:?}: {}", output_text(&restored));
+        if is_restored {
+            let printed = String::from_utf8_lossy(&restored.stdout);
+            assert!(printed.contains(&second) && printed.contains("encoding 2"), "{printed}");
+            assert_eq!(digest_of(&out), second);
+        }
+        cases.one();
+    }
+}
+
 #[test]
 fn a_backup_is_restored_unchanged() {
     let cases = Cases::of("backups restored");
@@ -93,6 +144,7 @@ fn a_backup_is_restored_unchanged() {
     let kept = fs::read(data.join("server_secret")).expect("the server created one");
     let plain = fs::read(&tar).expect("a tar file");
     assert!(!plain.windows(kept.len()).any(|bytes| bytes == kept), "the secret is in a plain backup");
+    assert_eq!((int(&manifest, "/format"), int(&manifest, "/digest_encoding")), (2, 2));
     for name in secrets.iter().filter(|name| data.join(name).exists()) {
         assert!(!folder.join(name).exists() && root.join("secret").join(name).exists(), "{name}");
         cases.one();
@@ -298,7 +350,7 @@ fn a_damaged_backup_leaves_nothing() {
     rows.push(("epoch".into(), Box::new(|| tell("epoch", 0.into()))));
     rows.push(("".into(), Box::new(|| tell("directory", "0".repeat(32).into()))));
     rows.push(("identity".into(), Box::new(|| tell("instance", "x".into()))));
-    rows.push(("format 2".into(), Box::new(|| tell("format", 2.into()))));
+    rows.push(("format 3".into(), Box::new(|| tell("format", 3.into()))));
     rows.push(("stranger".into(), Box::new(|| fs::write(copy.join("stranger"), "x").expect("written"))));
     rows.push((
         "not in the manifest".into(),

@@ -6,8 +6,9 @@
 //! common mistakes of operation, `settings` those of configuration, `seeds` those of creating users, `disk` is a full
 //! disk; `formats` writes one directory in several formats; `verbs` inspect the files of a server, `stops` are clean
 //! stops, `outputs` are blocked standard streams, `backups` and `live_backups` restore backups, `clock` covers machines
-//! with a wrong clock, `archive` kills imports, `billing` events of a payment provider, and `alerts` are deliveries that were
-//! owed.
+//! with a wrong clock, `archive` kills imports, `billing` events of a payment provider, `alerts` are deliveries that were
+//! owed, `digest` recomputes the digest of a directory from its exported log, and `ids` are
+//! client order ids at the end of their time.
 
 mod alerts;
 mod archive;
@@ -15,9 +16,11 @@ mod backups;
 mod billing;
 mod clock;
 mod damage;
+mod digest;
 mod disk;
 mod formats;
 mod golden;
+mod ids;
 mod kills;
 mod live_backups;
 mod memory;

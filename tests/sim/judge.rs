@@ -2,10 +2,12 @@
 
 use crate::model::wallets::Worth;
 use crate::model::{Expected, ExpectedOrder, Fact, Fill, Key, Market, Order, Position, User, Wallet};
+use crate::world::CLIENT_IDS;
 use engine::command::{Answer, BatchEntry};
 use engine::id::MarketId;
 use engine::market::Markets;
 use engine::order::{Fill as EngineFill, Order as EngineOrder};
+use engine::time::Timestamp;
 use engine::user::equity::EquityRow;
 use engine::user::{Position as EnginePosition, User as EngineUser, Wallet as EngineWallet};
 use engine::view::{FactPage, FactView, Happened, KeyView, OrderView, PositionView};
@@ -279,7 +281,7 @@ fn position(expected: &Position, reserved: i128, found: &EnginePosition) -> Verd
 }
 
 /// A whole user. `live`: also compares values that a restart drops.
-pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
+pub fn user(expected: &User, found: &EngineUser, now: u64, live: bool) -> Verdict {
     same!(
         "sub" => expected.sub.as_deref(), found.sub();
         "grant" => expected.grant, found.grant.map(|grant| (grant.tier, grant.expires_at.map(|at| at.0)));
@@ -334,9 +336,10 @@ pub fn user(expected: &User, found: &EngineUser, live: bool) -> Verdict {
     }
     for request in &expected.requests {
         // Of several with one id the newest counts.
-        let newest = expected.requests.iter().rev().find(|other| other.id == request.id).expect("at least itself");
-        let known = found.remembered(&request.id).map(|known| (known.order.0, known.digest));
-        same!(format!("request {}", request.id) => Some((newest.first.order.id, newest.digest)), known;);
+        let newest = expected.request(&request.id, now, CLIENT_IDS);
+        let known = found.remembered(&request.id, Timestamp(now.saturating_sub(CLIENT_IDS)));
+        let known = known.map(|known| (known.order.0, known.digest));
+        same!(format!("request {}", request.id) => newest.map(|known| (known.first.order.id, known.digest)), known;);
     }
     for (expected, found) in expected.beats.iter().zip(found.safeguards()) {
         same!("beat" => (expected.label.as_str(), expected.interval_ms), (&*found.label, found.interval_ms););

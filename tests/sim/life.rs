@@ -107,7 +107,8 @@ impl Life {
             syncer,
             spares: Spares::new(preparer, covered.clone()),
             keeper: Keeper::new(storage.clone(), snapshots, marks.clone(), setup.checkpoint_every, covered)
-                .writing(formats),
+                .writing(formats)
+                .forgetting(setup.rules.client_ids_us),
             marks,
             writer,
             markets: state.markets,

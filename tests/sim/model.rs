@@ -44,6 +44,8 @@ pub struct Model {
     pub free_daily_orders: u32,
     /// Time between two resets of an API wallet.
     pub reset_cooldown: u64,
+    /// How long client order ids count.
+    pub client_ids: u64,
     /// Servers that write the newest format have billing.
     pub has_billing: bool,
     /// States after the records that the current command must write, in order.
@@ -62,8 +64,8 @@ pub fn cents(price: u16) -> i128 {
 }
 
 impl Model {
-    pub fn new(free_daily_orders: u32, reset_cooldown: u64, has_billing: bool) -> Model {
-        Model { free_daily_orders, reset_cooldown, has_billing, ..Model::default() }
+    pub fn new(free_daily_orders: u32, reset_cooldown: u64, client_ids: u64, has_billing: bool) -> Model {
+        Model { free_daily_orders, reset_cooldown, client_ids, has_billing, ..Model::default() }
     }
 
     pub fn user(&self, id: u64) -> Option<&User> {

@@ -27,6 +27,8 @@ pub enum Plant {
     ReservationShort,
     /// Remembered requests are lost in a restart.
     ForgottenRequest,
+    /// Ids count as long as their orders exist.
+    EndlessIds,
     /// Placements lose their id on the way to the shard.
     SkippedIdempotency,
     /// Accepted orders are not counted for the daily cap.
@@ -56,7 +58,8 @@ pub enum Plant {
 }
 
 impl Plant {
-    pub const ALL: [Plant; 21] = [
+    pub const ALL: [Plant; 22] = [
+        Plant::EndlessIds,
         Plant::LyingDisk,
         Plant::EarlyAnswer,
         Plant::SwallowedRecord,
@@ -86,6 +89,7 @@ impl Plant {
             Plant::NoDepletion => rules.flags.book_impact_depletion = false,
             Plant::DeafToPrints => rules.fill_model = FillModel::Touch,
             Plant::MakerAtBook => rules.flags.maker_fill_at_limit = false,
+            Plant::EndlessIds => rules.client_ids_us = u64::MAX / 2,
             Plant::PostOnlyTakes => rules.flags.post_only_enforced = false,
             Plant::WrongRate => {
                 let category = engine::market::terms::Category::Crypto;

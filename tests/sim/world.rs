@@ -38,6 +38,8 @@ const BEGINNING: u64 = 1_790_932_500_000_000;
 const HOUR: u64 = 3_600_000_000;
 /// Time between two resets of an API wallet: short, so that it passes.
 const RESET_COOLDOWN: u64 = HOUR;
+/// How long client order ids count: short, so that they end.
+pub const CLIENT_IDS: u64 = 2 * HOUR;
 /// Accepted orders of a free user and day: few, so that the cap is reached.
 const FREE_DAILY_ORDERS: u32 = 8;
 /// Changes of markets in one record; listings are long, and segments small.
@@ -162,8 +164,12 @@ pub fn run(scenario: Scenario, steps: &[Step]) -> Result<Outcome, (usize, String
 impl World {
     fn begin(scenario: Scenario) -> World {
         let mut chance = Chance::seeded(scenario.seed ^ 0x51);
-        let mut rules =
-            Rules { free_daily_orders: FREE_DAILY_ORDERS, api_reset_cooldown_us: RESET_COOLDOWN, ..Rules::default() };
+        let mut rules = Rules {
+            free_daily_orders: FREE_DAILY_ORDERS,
+            api_reset_cooldown_us: RESET_COOLDOWN,
+            client_ids_us: CLIENT_IDS,
+            ..Rules::default()
+        };
         if let Some(plant) = scenario.plant {
             plant.change(&mut rules);
         }
@@ -209,7 +215,7 @@ impl World {
             scenario,
             setup,
             storage,
-            model: Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN, has_billing),
+            model: Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN, CLIENT_IDS, has_billing),
             base: life.marks.appended().0,
             life,
             now: BEGINNING,
@@ -430,7 +436,7 @@ impl World {
             let found = self.life.shards[shard].users().get(UserId(owner));
             match (self.model.user(owner), found) {
                 (Some(expected), Some(found)) => {
-                    judge::user(expected, found, true).map_err(|why| format!("user {owner}: {why}"))?;
+                    judge::user(expected, found, self.now, true).map_err(|why| format!("user {owner}: {why}"))?;
                 }
                 (None, None) => {}
                 (expected, _) => return Err(format!("user {owner}: known is {}", expected.is_some())),
@@ -521,7 +527,7 @@ impl World {
         self.die(Death { power: true, shards: 1, again_at: None })?;
         self.count.sum(&self.durable.0);
         let shards: Vec<_> = self.life.shards.iter().map(|shard| shard.users()).collect();
-        let state = engine::shard::snapshot::digest(&self.life.markets, &shards);
+        let state = engine::shard::digest::digest(&self.life.markets, &shards);
         Ok(Outcome { count: self.count, state, story: self.story.finalize().into() })
     }
 }

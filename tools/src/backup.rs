@@ -7,9 +7,10 @@ use crate::Failure;
 use crate::admin_client::Usage;
 use crate::settings::print_line;
 use clap::Args;
+use engine::shard::digest::ENCODING;
 use gateway::backup::manifest::Manifest;
 use gateway::backup::{self, BackupError, Folder, Sink, Source, Stream, TarFile};
-use gateway::restore::{self, Input, RestoreError};
+use gateway::restore::{self, Input, RestoreError, Restored};
 use host::clock::Clock;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -56,7 +57,13 @@ impl Backup {
         } else {
             from.into_sink(Folder::begin(&out).map_err(at)?)?
         };
-        let line = format!("{}  LSN {}, {} files", manifest.digest, manifest.lsn, manifest.files.len());
+        let line = format!(
+            "{}  LSN {}, encoding {}, {} files",
+            manifest.digest,
+            manifest.lsn,
+            manifest.digest_encoding,
+            manifest.files.len()
+        );
         if is_stream {
             let _ = writeln!(std::io::stderr(), "{line}");
         } else {
@@ -125,7 +132,8 @@ impl Restore {
             RestoreError::Target(_) => Failure::from(Usage(error.to_string())),
             error => error.into(),
         })?;
-        print_line(format_args!("{}  LSN {}, instance {}", restored.digest, restored.lsn, restored.instance));
+        let Restored { digest, lsn, instance } = restored;
+        print_line(format_args!("{digest}  LSN {lsn}, encoding {ENCODING}, instance {instance}"));
         Ok(())
     }
 }

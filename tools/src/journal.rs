@@ -7,6 +7,7 @@ use clap::Subcommand;
 use engine::id::{MARKETS, UserId};
 use engine::market::mutation::MarketMutation;
 use engine::mutation::{Mutation, codec};
+use engine::shard::digest::{ENCODING, Part, digest_while};
 use journal::recover::{self, Report};
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
@@ -19,13 +20,19 @@ pub enum LogVerb {
     /// Check whether the server would start on it, with the same code as a start; then every record and snapshot in the
     /// directory.
     Verify(DirectoryArgument),
-    /// Print the state digest after a replay.
+    /// Print the state digest after a replay (recipe: engine/docs/digest.md).
     Digest {
         #[command(flatten)]
         dir: DirectoryArgument,
         /// Use no snapshot: replay the log from its first record.
         #[arg(long)]
         from_nothing: bool,
+        /// An earlier encoding, to compare with what an earlier program printed.
+        #[arg(long, default_value_t = ENCODING, value_parser = clap::value_parser!(u32).range(1..=i64::from(ENCODING)))]
+        encoding: u32,
+        /// Print the parts of the digest first, each as a JSON line.
+        #[arg(long, conflicts_with = "encoding")]
+        parts: bool,
     },
     /// Write every record as a JSON line (format: engine/docs/facts.md).
     Export(DirectoryArgument),
@@ -37,7 +44,8 @@ impl LogVerb {
             LogVerb::Inspect(dir) => each(&dir, inspect),
             LogVerb::Export(dir) => each(&dir, export),
             LogVerb::Verify(dir) => verify(&dir),
-            LogVerb::Digest { dir, from_nothing } => digest(&dir, from_nothing),
+            LogVerb::Digest { dir, from_nothing, parts: true, .. } => parts(&dir, from_nothing),
+            LogVerb::Digest { dir, from_nothing, encoding, .. } => digest(&dir, from_nothing, encoding),
         }
     }
 }
@@ -139,12 +147,14 @@ fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
         let _ = writeln!(std::io::stderr(), "damaged, and not needed by a start: {error}");
     };
     for lsn in snapshots.list()? {
-        let whole = snapshots.verify(lsn).map_err(Failure::from).and_then(|snapshot| {
-            recover::read_snapshot(&snapshots, &snapshot, 1)?;
-            Ok(snapshot)
-        });
+        let whole = snapshots
+            .verify(lsn)
+            .map_err(Failure::from)
+            .and_then(|snapshot| Ok(recover::digest(&recover::read_snapshot(&snapshots, &snapshot, 1)?)));
         match whole {
-            Ok(snapshot) => print_line(format_args!("snapshot {lsn}: whole, digest {}", hex(&snapshot.digest))),
+            Ok(digest) => {
+                print_line(format_args!("snapshot {lsn}: whole, digest {} (encoding {ENCODING})", hex(&digest)));
+            }
             Err(error) => unneeded(error),
         }
     }
@@ -161,7 +171,7 @@ fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
     let Report { records, lsn, snapshot, .. } = report;
     let digest = hex(&recover::digest(&state));
     print_line(format_args!(
-        "a start reads {records} records after snapshot {snapshot} up to LSN {lsn}, digest {digest}"
+        "a start reads {records} records after snapshot {snapshot} up to LSN {lsn}, digest {digest} (encoding {ENCODING})"
     ));
     if damaged > 0 {
         print_line(format_args!("{damaged} damaged files are not needed by a start"));
@@ -169,8 +179,33 @@ fn verify(dir: &DirectoryArgument) -> Result<(), Failure> {
     Ok(())
 }
 
-fn digest(dir: &DirectoryArgument, from_nothing: bool) -> Result<(), Failure> {
+fn digest(dir: &DirectoryArgument, from_nothing: bool, encoding: u32) -> Result<(), Failure> {
     let (state, report) = recover::look(dir.path(), from_nothing)?;
-    print_line(format_args!("{}  LSN {}", hex(&recover::digest(&state)), report.lsn));
+    let digest = recover::digest_in(encoding, &state).expect("the argument is in range");
+    print_line(format_args!("{}  LSN {}, encoding {encoding}", hex(&digest), report.lsn));
     Ok(())
+}
+
+/// The parts of the digest in the order in which they are hashed, then the digest.
+fn parts(dir: &DirectoryArgument, from_nothing: bool) -> Result<(), Failure> {
+    let (state, report) = recover::look(dir.path(), from_nothing)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut written = Ok(());
+    let shards: Vec<_> = state.users.iter().collect();
+    let digest = digest_while(&state.markets, &shards, |part| {
+        let line = match part {
+            Part::Markets(markets) => json!({"markets": hex(&markets)}),
+            Part::User { user, rest, rows } => json!({"user": user.0, "rest": hex(&rest), "rows": hex(&rows)}),
+        };
+        written = writeln!(out, "{line}");
+        written.is_ok()
+    });
+    if let Some(digest) = digest {
+        let line = json!({"digest": hex(&digest), "encoding": ENCODING, "lsn": report.lsn.0});
+        written = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
+    match written.map_err(Failure::from) {
+        Err(error) if is_closed_pipe(&error) => Ok(()),
+        done => done,
+    }
 }

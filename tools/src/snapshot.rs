@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::settings::{DirectoryArgument, hex, print_line};
 use clap::Subcommand;
+use engine::shard::digest::ENCODING;
 use host::clock::Clock;
 use journal::checkpoint;
 use journal::recover::{self, Recovery};
@@ -35,11 +36,11 @@ impl SnapshotVerb {
                     let snapshot = snapshots.verify(lsn)?;
                     let state = recover::read_snapshot(&snapshots, &snapshot, 1)?;
                     print_line(format_args!(
-                        "{lsn}: whole, {} bytes, {} users, {} markets, digest {}",
+                        "{lsn}: whole, {} bytes, {} users, {} markets, digest {} (encoding {ENCODING})",
                         snapshot.bytes,
                         recover::users_count(&state),
                         state.markets.len(),
-                        hex(&snapshot.digest)
+                        hex(&recover::digest(&state))
                     ));
                 }
                 Ok(())
@@ -64,6 +65,7 @@ fn create(dir: &DirectoryArgument) -> Result<(), Failure> {
     // Without room the mark of a clean stop is missing: the next start reads a log without one, which is sound.
     let _ = log.append_clean_stop(Clock::wall().now().0);
     syncer.finish()?;
-    print_line(format_args!("{lsn}: {} bytes, digest {}", snapshot.bytes, hex(&snapshot.digest)));
+    let (bytes, digest) = (snapshot.bytes, hex(&recover::digest(&state)));
+    print_line(format_args!("{lsn}: {bytes} bytes, digest {digest} (encoding {ENCODING})"));
     Ok(())
 }

@@ -43,7 +43,7 @@ pub fn place(
     let (rules, now) = (ground.rules, ground.now);
     // gateway/docs/wire.md §7, rows 13 to 15: a replay before the cap, the cap before invalid terms.
     if let Some(request) = &placement.request
-        && is_replay(user, request, now)?
+        && is_replay(user, request, rules, now)?
     {
         return Ok(Placed::Replay { client_order_id: request.client_order_id.clone() });
     }
@@ -128,8 +128,9 @@ pub fn place(
 }
 
 /// Whether this request was made before, or the reason why its id cannot be used (gateway/docs/wire.md §11).
-fn is_replay(user: &User, request: &RequestIdentity, now: Timestamp) -> Result<bool, Reject> {
-    let Some(known) = user.remembered(&request.client_order_id) else { return Ok(false) };
+fn is_replay(user: &User, request: &RequestIdentity, rules: &Rules, now: Timestamp) -> Result<bool, Reject> {
+    let known = user.remembered(&request.client_order_id, rules.ids_since(now));
+    let Some(known) = known else { return Ok(false) };
     let same = known.digest == request.digest;
     match request.source {
         IdSource::Implicit => {

@@ -13,6 +13,7 @@ mod backtests;
 mod billing;
 mod equity;
 mod flags;
+mod ids;
 mod keys;
 mod limits;
 mod look;

@@ -114,7 +114,7 @@ impl<R> Shard<R> {
         let user = self.users.get(owner);
         let made_at = |id: &str| {
             let user = user?;
-            user.order(user.remembered(id)?.order).map(|order| order.created_at)
+            user.order(user.remembered(id, Timestamp(0))?.order).map(|order| order.created_at)
         };
         let is_unreleased =
             |id: &str| oldest.is_some_and(|oldest| made_at(id).is_some_and(|made_at| made_at >= oldest));

@@ -14,6 +14,7 @@ mod backtests;
 mod beats;
 mod billing;
 pub mod cycle;
+pub mod digest;
 mod emptying;
 pub mod facts;
 mod history;
@@ -41,7 +42,7 @@ use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
 use crate::reject::Reject;
 use crate::ring::Ring;
-use crate::rules::{Rules, WAIT_MAX_US};
+use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules, WAIT_MAX_US};
 use crate::time::Timestamp;
 use crate::user::Users;
 use cycle::Cycles;
@@ -132,6 +133,8 @@ pub struct Shard<R> {
     last_sweeps: Sweeps,
     hourly: Hourly,
     minutes: Minutes,
+    /// Requests are due to leave memory; looked at with every cycle.
+    forgets: bool,
 }
 
 impl<R> Shard<R> {
@@ -176,6 +179,7 @@ impl<R> Shard<R> {
             last_sweeps: Sweeps::All,
             hourly: Hourly::default(),
             minutes: Minutes::default(),
+            forgets: false,
         }
     }
 
@@ -278,14 +282,23 @@ impl<R> Shard<R> {
         } else if let Some(settling) = self.settlings.pop_front() {
             self.settle(settling, outbox);
         } else {
+            self.forget();
             self.cycle(outbox);
         }
         self.is_busy()
     }
 
+    /// Drops some of the remembered requests whose ids count no longer.
+    fn forget(&mut self) {
+        if self.forgets {
+            let since = self.rules.ids_since(self.now);
+            self.forgets = self.users.forget_requests(since, REQUESTS_FORGOTTEN_PER_TURN_MAX);
+        }
+    }
+
     fn is_busy(&self) -> bool {
         let sweeping = !self.sweeps.is_empty() || !self.emptyings.is_empty();
-        sweeping || self.prints.is_running() || !self.settlings.is_empty() || self.cycles.is_running()
+        sweeping || self.prints.is_running() || !self.settlings.is_empty() || self.cycles.is_running() || self.forgets
     }
 
     /// Whether larger work is in progress or waits: [`Shard::turn`] continues it.
@@ -394,6 +407,7 @@ impl<R> Shard<R> {
             Command::Cycle { venue_now, sweeps } => {
                 self.hourly.books_are_there();
                 self.cycles.start(venue_now, sweeps, reply);
+                self.forgets = true;
                 self.work(outbox);
                 return;
             }
@@ -417,7 +431,7 @@ impl<R> Shard<R> {
                     self.follow(owner, wallets);
                 }
                 match self.users.get(owner) {
-                    Some(user) => query::answer(user, query, &self.minutes, self.now),
+                    Some(user) => query::answer(user, query, &self.minutes, &self.rules, self.now),
                     None => Answer::Refused(Reject::UserNotFound),
                 }
             }

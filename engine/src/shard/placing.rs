@@ -51,6 +51,7 @@ impl<R> Shard<R> {
         refused: impl Fn(Reject) -> T,
     ) -> T {
         let user = self.users.get(owner);
+        let replayed = |id: &str| user.map(|user| query::replayed(user, id, self.rules.ids_since(self.now)));
         let known = |order| user.and_then(|user| Some((user, user.order(order)?)));
         match placed {
             Err(reject) => refused(reject),
@@ -62,7 +63,7 @@ impl<R> Shard<R> {
                 Some((user, order)) => killed(reject, query::order_view(user, order)),
                 None => refused(reject),
             },
-            Ok(Placed::Replay { client_order_id }) => match user.map(|user| query::replayed(user, &client_order_id)) {
+            Ok(Placed::Replay { client_order_id }) => match replayed(&client_order_id) {
                 Some(BatchEntry::Placed(order)) => accepted(order),
                 Some(BatchEntry::Killed { reject, order }) => killed(reject, order),
                 Some(BatchEntry::Refused(reject)) => refused(reject),

@@ -9,6 +9,7 @@ use crate::decide::enter::refusal;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
 use crate::order::{CloseReason, Order, Side, Status};
 use crate::reject::Reject;
+use crate::rules::Rules;
 use crate::shard::history;
 use crate::time::Timestamp;
 use crate::user::{ApiKey, FirstAnswer, Position, User};
@@ -23,7 +24,8 @@ const HINT_ROWS_MAX: usize = 100_000;
 const EQUITY_HOURS_MAX: u32 = 366 * 24;
 
 /// Answers one query about `user`.
-pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestamp) -> Answer {
+pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, rules: &Rules, now: Timestamp) -> Answer {
+    let ids_since = rules.ids_since(now);
     let wallets = match &query {
         Query::Orders(filter) => Some(filter.wallets),
         Query::Fills(filter) => Some(filter.wallets),
@@ -61,8 +63,10 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, now: Timestam
     match query {
         Query::User => Answer::User(Box::new(whole(user))),
         Query::Keys => Answer::Keys(user.keys.iter().rev().filter(|key| listed(key)).map(key_view).collect()),
-        Query::Order(id) => found(order(user, id)),
-        Query::OrderByClientId(id) => found(user.remembered(&id).and_then(|known| order(user, known.order))),
+        Query::Order(id) => found(order(user, id, ids_since)),
+        Query::OrderByClientId(id) => {
+            found(user.remembered(&id, ids_since).and_then(|known| order(user, known.order, ids_since)))
+        }
         Query::SignedOrders(hashes) => {
             let found = hashes.iter().map(|hash| user.signed_order(hash).map(|order| order.id));
             Answer::SignedOrders(found.collect())
@@ -104,16 +108,16 @@ fn earliest(now: Timestamp) -> u32 {
 }
 
 /// An order with the available cash of its first answer, if that is known.
-pub fn order(user: &User, id: OrderId) -> Option<OrderView> {
+fn order(user: &User, id: OrderId, ids_since: Timestamp) -> Option<OrderView> {
     let order = user.order(id)?;
     let mut view = order_view(user, order);
-    view.available = user.available_at_placement(order).unwrap_or(view.available);
+    view.available = user.available_at_placement(order, ids_since).unwrap_or(view.available);
     Some(view)
 }
 
 /// The first answer to a remembered request (gateway/docs/wire.md §11).
-pub fn replayed(user: &User, client_order_id: &str) -> BatchEntry {
-    let known = user.remembered(client_order_id).and_then(|known| Some((known, user.order(known.order)?)));
+pub fn replayed(user: &User, client_order_id: &str, ids_since: Timestamp) -> BatchEntry {
+    let known = user.remembered(client_order_id, ids_since).and_then(|known| Some((known, user.order(known.order)?)));
     let Some((known, now)) = known else {
         return BatchEntry::Refused(Reject::OrderNotFound);
     };

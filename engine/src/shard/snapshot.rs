@@ -8,10 +8,10 @@
 //! field by field (`bytes`). The back-tests of a user come after it, and then sections with a number each, if there are
 //! any.
 //!
-//! The digest of a state is SHA-256 over the bytes of format 4: the version is 4, and the market state names no
-//! version. A later field takes no byte in a row without it. So a state without later fields has the digest that all
-//! earlier builds computed, in every file format; a state with later fields has a digest that no earlier
-//! build can compute.
+//! The digest of a snapshot, which its file carries, is SHA-256 over the bytes of format 4: the version is 4, and the
+//! market state names no version. A later field takes no byte in a row without it. So a state without later fields has
+//! the digest that all earlier builds computed, in every file format; a state with later fields has a digest that no
+//! earlier build can compute. Encoding 1 of a state's digest is the same; [`super::digest`] has the present one.
 //!
 //! A user's bytes contain journaled fields and no derived ones, so they do not depend on the user's shard or on the
 //! history of the process. Lists are in id order. Framing, checksums and files are the caller's.
@@ -19,6 +19,7 @@
 use super::replay::State;
 use super::shard_of;
 use crate::bytes::{Bytes, CodecError, put_list, take_list};
+use crate::canonical::Sum;
 use crate::format::Formats;
 use crate::id::{OBJECT_BITS, UserId, object_number};
 use crate::market::{self, Markets};
@@ -28,7 +29,7 @@ use crate::user::facts::Facts;
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
 use crate::user::shared_rows::Shared;
-use crate::user::trading::{NOTHING, Trading};
+use crate::user::trading::Trading;
 use crate::user::{Identity, Quota, Remembered, Safeguard, User, Users};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
@@ -88,7 +89,7 @@ impl From<io::Error> for SnapshotError {
     }
 }
 
-/// Writes the whole state, user by user, and returns its digest; `shards` may be any partition of the users. A state
+/// Writes the whole state, user by user, and returns the snapshot's digest; `shards` may be any partition of the users. A state
 /// that the previous format cannot represent is written in the newest.
 ///
 /// # Errors
@@ -118,7 +119,7 @@ pub fn write(formats: Formats, markets: &Markets, shards: &[&Users], out: &mut i
     Ok(out.hash.finalize().into())
 }
 
-/// Reads a state into `shards_count` shards, and checks its digest. The digest is computed over the bytes read, which
+/// Reads a state into `shards_count` shards, and checks the snapshot's digest. It is computed over the bytes read, which
 /// [`read`] verifies against the state.
 ///
 /// # Errors
@@ -204,8 +205,8 @@ fn read_parts(
     Ok(state)
 }
 
-/// The digest of a state: equal for any partition of the users.
-pub fn digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
+/// The digest of a state in encoding 1, for those that an earlier build stored: equal for any partition of the users.
+pub fn first_digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
     write(Formats::Newest, markets, shards, &mut io::sink()).expect("a sink takes every byte")
 }
 
@@ -260,6 +261,7 @@ impl User {
             || self.trading().backtests.is_some()
             || self.billing.is_some()
             || self.trading().alerts.is_some()
+            || self.trading().departed.is_some()
     }
 }
 
@@ -267,10 +269,34 @@ impl User {
 const BILLING: u32 = 1;
 const ALERTS: u32 = 2;
 const BILLING_LATER: u32 = 3;
-const SECTION_MAX: u32 = 9;
+/// Not a part of the digest's rest: it is in the sum of the rows. So it is the last one.
+const DEPARTED: u32 = 9;
+const SECTION_MAX: u32 = DEPARTED;
 
 /// Appends the bytes of one user.
 pub fn put_user(user: &User, out: &mut Vec<u8>) {
+    put_account(user, out);
+    let trading = user.trading();
+    let mut packer = Packer::onto(out);
+    put_rows(trading.orders.len(), trading.orders.iter(), &mut packer);
+    put_rows(trading.fills.len(), trading.fills.iter(), &mut packer);
+    put_rows(trading.positions.len(), trading.positions.iter(), &mut packer);
+    match &trading.requests {
+        Some(requests) => put_rows(requests.rows.len(), requests.rows.iter(), &mut packer),
+        None => put_numbers(std::iter::empty(), &mut packer),
+    }
+    put_lists(trading, packer.output());
+    trading.facts.pack(&mut packer);
+    packer.end();
+    put_sections(user, out);
+    if let Some(departed) = &trading.departed {
+        DEPARTED.put(out);
+        departed.bytes().put(out);
+    }
+}
+
+/// Appends what a user without orders has, too.
+pub(super) fn put_account(user: &User, out: &mut Vec<u8>) {
     let User {
         id,
         created_at,
@@ -282,8 +308,9 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
         next_object,
         watched: _,
         identity,
-        trading,
-        billing,
+        // A user that only armed and ended a heartbeat has no trading state.
+        trading: _,
+        billing: _,
     } = user;
     id.put(out);
     created_at.put(out);
@@ -295,27 +322,22 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
     identity.as_ref().and_then(|identity| identity.email.clone()).put(out);
     put_list(wallets.len(), wallets.iter(), out);
     put_list(keys.len(), keys.iter(), out);
-    // A user that only armed and ended a heartbeat has no trading state.
-    let trading = trading.as_deref().unwrap_or(&NOTHING);
-    let mut packer = Packer::onto(out);
-    put_rows(&trading.orders, &mut packer);
-    put_rows(&trading.fills, &mut packer);
-    put_rows(&trading.positions, &mut packer);
-    match &trading.requests {
-        Some(requests) => put_rows(&requests.rows, &mut packer),
-        None => put_numbers(std::iter::empty(), &mut packer),
-    }
-    let lists = packer.output();
-    put_list(trading.safeguards.len(), trading.safeguards.iter(), lists);
-    put_list(trading.equity.len(), trading.equity.iter(), lists);
-    put_list(trading.resets.len(), trading.resets.iter(), lists);
-    trading.facts.pack(&mut packer);
-    packer.end();
-    // A user without any has no byte for them, so that its digest is that of earlier builds.
+}
+
+/// Appends the lists of a user that are not packed.
+pub(super) fn put_lists(trading: &Trading, out: &mut Vec<u8>) {
+    put_list(trading.safeguards.len(), trading.safeguards.iter(), out);
+    put_list(trading.equity.len(), trading.equity.iter(), out);
+    put_list(trading.resets.len(), trading.resets.iter(), out);
+}
+
+/// Appends what few users have. A user without any has no byte for them, so that its digest is that of earlier builds.
+pub(super) fn put_sections(user: &User, out: &mut Vec<u8>) {
+    let trading = user.trading();
     if let Some(backtests) = &trading.backtests {
         backtests.put(out);
     }
-    if let Some(billing) = billing {
+    if let Some(billing) = &user.billing {
         BILLING.put(out);
         billing.put(out);
     }
@@ -323,7 +345,7 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
         ALERTS.put(out);
         alerts.put(out);
     }
-    if let Some(billing) = billing.as_ref().filter(|billing| billing.has_later()) {
+    if let Some(billing) = user.billing.as_ref().filter(|billing| billing.has_later()) {
         BILLING_LATER.put(out);
         billing.put_later(out);
     }
@@ -364,7 +386,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
             let order = trading.order_row(row.order).ok_or(CodecError::Reference)?;
             requests.note(row.id(&trading.orders[order]).ok_or(CodecError::Reference)?);
         }
-        requests.rows = remembered;
+        requests.rows = remembered.into();
         trading.requests = Some(Box::new(requests));
     }
     take_list(input, |safeguard| trading.safeguards.push(safeguard))?;
@@ -384,6 +406,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
             BILLING => user.billing = Some(Box::new(Bytes::take(input)?)),
             ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
             BILLING_LATER => user.billing.as_mut().ok_or(CodecError::Reference)?.take_later(input)?,
+            DEPARTED => trading.departed = Some(Box::new(Sum::of_bytes(&Bytes::take(input)?))),
             _ => return Err(CodecError::Variant),
         }
     }
@@ -419,4 +442,4 @@ impl Bytes for Safeguard {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -9,10 +9,10 @@ use crate::recover::{RecoverError, Replay, read_snapshot};
 use crate::spares::Covered;
 use engine::format::Formats;
 use engine::shard::replay::State;
-use engine::shard::snapshot;
+use engine::shard::{digest, snapshot};
+use engine::time::{HOUR, Timestamp};
 use host::job::{JobWaker, Next, Work};
 use host::thread::Stop;
-use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
@@ -27,6 +27,12 @@ const LAST_RECORDS_LEAST: u64 = 50_000;
 /// How long it may take: it saves the next start seconds, and is not worth more. A million records after the newest
 /// snapshot are read and written within this time. The log has all of them.
 pub const LAST_WITHIN: Duration = Duration::from_secs(5);
+
+/// A remembered request stays in snapshots this much longer than its id counts: times of decisions and of records differ
+/// a little.
+const FORGOTTEN_LATER_US: u64 = HOUR;
+/// Requests that are dropped between two rests.
+const FORGOTTEN_TOGETHER: usize = 256;
 
 /// The result of a check of the log.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,6 +99,10 @@ pub struct Keeper<S: Storage = Files> {
     every: usize,
     /// The keeper's own copy of the state, and the record it covers with that record's checksum.
     state: Option<(State, Lsn, u32)>,
+    /// Server time of the last record that was folded.
+    newest: Timestamp,
+    /// How long client order ids count; `None`: no request leaves the copy.
+    ids_us: Option<u64>,
     seen: Lsn,
     /// The formats of new snapshots.
     formats: Formats,
@@ -114,6 +124,8 @@ impl<S: Storage> Keeper<S> {
             covered,
             every,
             state: None,
+            newest: Timestamp(0),
+            ids_us: None,
             seen: Lsn::ZERO,
             formats: Formats::Newest,
             rests: None,
@@ -126,6 +138,12 @@ impl<S: Storage> Keeper<S> {
     /// Writes snapshots in these formats.
     pub fn writing(self, formats: Formats) -> Keeper<S> {
         Keeper { formats, ..self }
+    }
+
+    /// Leaves remembered requests out of the copy, and so of snapshots, when their ids count no longer: after this time,
+    /// in µs. Previous formats cannot hold such a state.
+    pub fn forgetting(self, ids_us: u64) -> Keeper<S> {
+        Keeper { ids_us: self.formats.is_newest().then_some(ids_us), ..self }
     }
 
     /// Makes the keeper answer requests for digests while it runs.
@@ -159,8 +177,12 @@ impl<S: Storage> Keeper<S> {
         self.fold(upto)?;
         let (state, lsn, _) = self.state.as_ref().expect("it was folded");
         let shards: Vec<_> = state.users.iter().collect();
-        let digest = snapshot::write(self.formats, &state.markets, &shards, &mut Breathing { keeper: self, stop });
-        digest.map(|digest| (*lsn, digest)).map_err(|error| RecoverError::Content { lsn: *lsn, why: error.to_string() })
+        let digest = digest::digest_while(&state.markets, &shards, |_| {
+            self.breathe();
+            !stop.is_set()
+        });
+        let stops = || RecoverError::Content { lsn: *lsn, why: "the server stops".to_owned() };
+        Ok((*lsn, digest.ok_or_else(stops)?))
     }
 
     /// The checkpoint after a clean stop, which spares the next start the log after the newest snapshot. Returns false
@@ -234,6 +256,7 @@ impl<S: Storage> Keeper<S> {
             rests.begin(Lsn(upto.0 + (upto.0 - newest.0)));
         }
         self.fold(upto)?;
+        self.forget();
         let (state, _, crc) = self.state.as_ref().expect("it was folded");
         if let Err(why) = state.users.iter().try_for_each(|users| users.check_each(|| self.breathe())) {
             // A broken invariant is as final as a failed sync (wal/docs/durability.md §4).
@@ -270,6 +293,7 @@ impl<S: Storage> Keeper<S> {
                 match scan.next() {
                     Ok(Some(entry)) => {
                         (lsn, crc) = (entry.lsn, entry.crc);
+                        self.newest = Timestamp(entry.time);
                         replay.take(&mut state, &entry)?;
                     }
                     Ok(None) => {
@@ -286,6 +310,20 @@ impl<S: Storage> Keeper<S> {
         replay.end(&mut state)?;
         self.state = Some((state, lsn, crc));
         Ok(folded?)
+    }
+
+    /// Drops remembered requests whose ids count no longer, in the server time of the last record. Requests that a start
+    /// decides are later.
+    fn forget(&mut self) {
+        let Some(ids_us) = self.ids_us else { return };
+        let since = Timestamp(self.newest.0.saturating_sub(ids_us.saturating_add(FORGOTTEN_LATER_US)));
+        let Some((mut state, lsn, crc)) = self.state.take() else { return };
+        for users in &mut state.users {
+            while users.forget_requests(since, FORGOTTEN_TOGETHER) {
+                self.breathe();
+            }
+        }
+        self.state = Some((state, lsn, crc));
     }
 
     fn breathe(&self) {
@@ -345,26 +383,6 @@ impl<S: Storage> Work for Keeper<S> {
     }
 }
 
-/// Discards bytes until the server stops, and rests in between.
-struct Breathing<'a, S: Storage> {
-    keeper: &'a Keeper<S>,
-    stop: &'a Stop,
-}
-
-impl<S: Storage> io::Write for Breathing<'_, S> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.stop.is_set() {
-            return Err(io::Error::other("the server stops"));
-        }
-        self.keeper.breathe();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Writes a snapshot of `state` that covers all records up to `lsn`; it counts once it was read back.
 ///
 /// # Errors
@@ -392,8 +410,8 @@ mod tests {
     use engine::fact;
     use engine::id::{UserId, WalletId};
     use engine::mutation::{Mutation, codec};
-    use engine::time::Timestamp;
-    use engine::user::WalletKind;
+    use engine::order::CloseReason;
+    use engine::user::{Tier, WalletKind};
     use host::job::Job;
     use wal::{Kind, Options, Running};
 
@@ -536,6 +554,62 @@ mod tests {
         let mut none = Keeper::new(keeper.storage, keeper.snapshots, marks, 1, Covered::default());
         assert!(none.digest(&stop).is_err(), "a server that stops digests nothing");
         println!("digests: {cases} cases");
+    }
+
+    /// A snapshot has no request whose id counts no longer; a replay of the whole log has the same digest.
+    #[test]
+    fn snapshots_leave_out_requests_whose_ids_count_no_longer() {
+        let mut cases = 0;
+        let ids_us = 2 * HOUR;
+        let start = crate::testing::START;
+        // (time from the placement to the last record, formats, whether the request is left out)
+        let rows = [
+            (ids_us, Formats::Newest, false),
+            (ids_us + FORGOTTEN_LATER_US, Formats::Newest, false),
+            (ids_us + FORGOTTEN_LATER_US + 1, Formats::Newest, true),
+            (ids_us + FORGOTTEN_LATER_US + 1, Formats::Previous, false),
+            (1_000 * HOUR, Formats::Newest, true),
+        ];
+        for (after, formats, is_left_out) in rows {
+            let place = tempfile::tempdir().expect("a temporary folder");
+            let data = place.path().join("log");
+            let recovery = recover(&data, options(), 1).expect("a new directory");
+            let Running { mut log, mut syncer, snapshots, marks, .. } =
+                recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+            let (owner, version) = (UserId(1), formats.record());
+            let mut append = |facts: &[Mutation], at: Timestamp| {
+                let mut payload = Vec::new();
+                codec::encode(version, facts, &mut payload);
+                log.append(Kind::Mutations, version, owner.0, at.0, &payload).expect("there is room")
+            };
+            append(&records(true), start);
+            let mut placed = vec![crate::testing::placed(owner, 2)];
+            let order = engine::id::OrderId(owner.object(2));
+            placed.push(fact::OrderClosed { order, reason: CloseReason::UserCancelled, at: start }.into());
+            let (client_order_id, digest) = ("a".to_owned(), [7; 32]);
+            placed.push(fact::RequestRemembered { order, client_order_id, digest }.into());
+            append(&placed, start);
+            let grant = fact::GrantSet { tier: Tier::Pro, expires_at: None, at: start.plus(after) };
+            let last = append(&[grant.into()], start.plus(after));
+            syncer.turn().expect("the disk is there");
+            let storage = Files::open_existing(&data).expect("it was made");
+            let keeper = Keeper::new(storage, snapshots, marks, 1, Covered::default());
+            let mut keeper = keeper.writing(formats).forgetting(ids_us);
+            keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
+            let newest = keeper.snapshots.newest().expect("it can be read").expect("it was written");
+            let kept = read_snapshot(&keeper.snapshots, &newest, 1).expect("it is whole");
+            let known = kept.user(owner).expect("it was made").remembered("a", Timestamp(0));
+            assert_eq!(known.is_none(), is_left_out, "{after} {formats:?}");
+            let (replayed, _) = crate::recover::look(&data, true).expect("a sound log");
+            let known = replayed.user(owner).expect("it was made").remembered("a", Timestamp(0));
+            assert!(known.is_some(), "a replay leaves nothing out");
+            assert_eq!(crate::recover::digest(&kept), crate::recover::digest(&replayed), "{after} {formats:?}");
+            let stop = Stop::new();
+            let (_, digest) = keeper.digest(&stop).expect("a sound log");
+            assert_eq!(digest, crate::recover::digest(&replayed), "of the keeper's copy");
+            cases += 1;
+        }
+        println!("requests in snapshots: {cases} cases");
     }
 
     /// Segments that snapshots of clean stops cover are released by a server that writes no snapshot itself.

@@ -2,7 +2,7 @@
 
 use engine::id::UserId;
 use engine::shard::replay::{Record, State};
-use engine::shard::{replay, snapshot};
+use engine::shard::{digest as digests, replay, snapshot};
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -351,7 +351,12 @@ pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), Rec
 
 /// The state digest; independent of the number of shards.
 pub fn digest(state: &State) -> [u8; 32] {
-    snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>())
+    digests::digest(&state.markets, &state.users.iter().collect::<Vec<_>>())
+}
+
+/// The same in an encoding that was stored; `None` if this build does not know it.
+pub fn digest_in(encoding: u32, state: &State) -> Option<[u8; 32]> {
+    digests::digest_in(encoding, &state.markets, &state.users.iter().collect::<Vec<_>>())
 }
 
 /// Users in all shards.

@@ -1,14 +1,16 @@
 //! The manifest of a backup: its last file, so that a backup without one is incomplete.
 
 use crate::{directory_venue, incidents, uptime};
+use engine::shard::digest;
 use host::leap;
 use serde::{Deserialize, Serialize};
 use wal::Lsn;
 
 /// Its name in a backup.
 pub const MANIFEST: &str = "manifest.json";
-/// Format of a backup that this build writes and reads.
-pub const FORMAT: u32 = 1;
+/// Format of a backup that this build writes. It also reads the first, whose manifests name no encoding of the digest.
+pub const FORMAT: u32 = 2;
+pub const FORMAT_FIRST: u32 = 1;
 /// Bound of a manifest; the price history of two years has fewer than a thousand files.
 pub const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 
@@ -27,12 +29,19 @@ pub struct Manifest {
     pub epoch: u32,
     /// The last record in the backup.
     pub lsn: u64,
-    /// Hex: SHA-256 over the state up to that record, as `papertape log digest` prints it.
+    /// Hex: the digest of the state up to that record, as `papertape log digest` prints it.
     pub digest: String,
+    /// The encoding of that digest (engine/docs/digest.md).
+    #[serde(default = "first_encoding")]
+    pub digest_encoding: u32,
     /// Whether the secrets of the server are among the files.
     pub with_secrets: bool,
     /// In copying order.
     pub files: Vec<FileEntry>,
+}
+
+fn first_encoding() -> u32 {
+    digest::ENCODING_FIRST
 }
 
 /// One file of a backup.

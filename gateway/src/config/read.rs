@@ -6,6 +6,7 @@ use super::*;
 use engine::format::Formats;
 use engine::market::terms::Category;
 use engine::rules::FillModel;
+use engine::time::HOUR;
 use engine::user::Tier;
 use engine::user::billing::{BillingInterval, Product};
 
@@ -230,6 +231,7 @@ pub(super) fn rules(values: &Values) -> Rules {
         sync_gtc_match: values.boolean("flags.sync_gtc_match"),
         depletion_covers_market_orders: values.text("flags.depletion_scope") == "all",
         free_daily_orders: values.number("limits.free_daily_orders"),
+        client_ids_us: values.number::<u64>("limits.client_ids_hours") * HOUR,
         api_reset_cooldown_us: values.number::<u64>("flags.api_reset_cooldown_days") * engine::time::DAY,
         free_trade_since: values.moment("keys.free_trade_since").unwrap_or_default(),
         beta_until: values.moment("keys.beta_until"),

@@ -86,7 +86,7 @@ fn keep(to: PathBuf, place: &ServerDir, users: &[User], segment_bytes: u64, torn
     pack_bytes(&fs::read(place.root().join("tape.ndjson")).expect("a tape"), &to.join("tape.ndjson.gz"));
     let keys: Vec<Value> = users.iter().map(|user| json!({"user": user.id, "key": user.key})).collect();
     let expected = json!({
-        "digest": digest, "lsn": lsn, "segment_bytes": segment_bytes, "whole_log": whole_log, "torn": torn, "users": keys
+        "digest": digest, "digest_encoding": 2, "lsn": lsn, "segment_bytes": segment_bytes, "whole_log": whole_log, "torn": torn, "users": keys
     });
     let text = serde_json::to_string_pretty(&expected).expect("JSON");
     fs::write(to.join("expected.json"), text + "\n").expect("it can be written");

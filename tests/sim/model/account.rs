@@ -176,7 +176,7 @@ impl Model {
             Some(MarketFilter::Unknown) => false,
         };
         let found = |id: Option<u64>| match id.filter(|id| user.orders.contains_key(id)) {
-            Some(id) => Expected::Order(Box::new(user.look_up(id))),
+            Some(id) => Expected::Order(Box::new(user.look_up(id, now, self.client_ids))),
             None => Expected::Refused(Reject::OrderNotFound),
         };
         match query {
@@ -187,7 +187,7 @@ impl Model {
             }
             Query::Order(id) => found(Some(id.0)),
             Query::OrderByClientId(id) => {
-                let known = user.requests.iter().rev().find(|known| known.id == *id);
+                let known = user.request(id, now, self.client_ids);
                 found(known.map(|known| known.first.order.id))
             }
             Query::Orders(filter) => {

@@ -50,7 +50,7 @@ impl Model {
 
     fn try_place(&mut self, owner: u64, placement: &Placement, now: u64) -> Result<Expected, Reject> {
         let user = self.users[&owner].clone();
-        if let Some(replay) = replayed(&user, placement.request.as_ref(), now)? {
+        if let Some(replay) = replayed(&user, placement.request.as_ref(), now, self.client_ids)? {
             return Ok(replay);
         }
         let (day, used) = user.quota;
@@ -278,7 +278,7 @@ impl Model {
         let shown = user.show(id);
         let wallet = shown.order.wallet;
         let is_vague = |other: &Order| other.wallet == wallet && other.awaiting && other.side == Side::Buy;
-        if request.is_some() || !user.open_orders().any(is_vague) {
+        if !user.open_orders().any(is_vague) {
             user.orders.get_mut(&id).expect("it was placed").answered_cash = shown.available;
         }
         if let Some(request) = request {
@@ -372,11 +372,14 @@ fn sound(asked: &PlacementTerms, immediate: bool, now: u64) -> Result<(), Reject
 }
 
 /// gateway/docs/wire.md §11: the first answer, if the same request came before.
-fn replayed(user: &User, request: Option<&RequestIdentity>, now: u64) -> Result<Option<Expected>, Reject> {
+fn replayed(
+    user: &User,
+    request: Option<&RequestIdentity>,
+    now: u64,
+    client_ids: u64,
+) -> Result<Option<Expected>, Reject> {
     let Some(request) = request else { return Ok(None) };
-    let Some(known) = user.requests.iter().rev().find(|known| known.id == request.client_order_id) else {
-        return Ok(None);
-    };
+    let Some(known) = user.request(&request.client_order_id, now, client_ids) else { return Ok(None) };
     let same = known.digest == request.digest;
     match request.source {
         IdSource::Implicit if !same || now - known.first.order.created_at > 600_000_000 => return Ok(None),

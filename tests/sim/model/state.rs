@@ -113,7 +113,7 @@ pub struct Order {
     pub resting: bool,
     pub fills: Vec<Fill>,
     pub closed: Option<(CloseReason, u64)>,
-    /// Cash in the answer to its placement. `None`: its request is not remembered, and its wallet had a resting BUY,
+    /// Cash in the answer to its placement, for a look-up without its request. `None`: its wallet had a resting BUY,
     /// perhaps itself, that had met no live book.
     pub answered_cash: Option<i128>,
 }
@@ -320,19 +320,30 @@ impl User {
         }
     }
 
-    /// A looked-up order: with the cash of its first answer; if its request is not remembered and its wallet was reset
-    /// since, with the present cash.
-    pub fn look_up(&self, id: u64) -> ExpectedOrder {
+    /// The newest request with that id, if the id counts.
+    pub fn request(&self, id: &str, now: u64, client_ids: u64) -> Option<&Request> {
+        let known = self.requests.iter().rev().find(|known| known.id == *id)?;
+        (known.first.order.created_at + client_ids >= now).then_some(known)
+    }
+
+    /// A looked-up order: with the cash of its first answer; if its id does not count and its wallet was reset since,
+    /// with the present cash.
+    pub fn look_up(&self, id: u64, now: u64, client_ids: u64) -> ExpectedOrder {
         let mut shown = self.show(id);
         let order = &shown.order;
-        let is_remembered = self.requests.iter().any(|known| known.first.order.id == id);
+        if let Some(known) = self.requests.iter().find(|known| known.first.order.id == id)
+            && order.created_at + client_ids >= now
+        {
+            shown.available = known.first.available;
+            return shown;
+        }
         let wallet = self.wallets.iter().find(|known| known.id == order.wallet).expect("it is known");
         // The rows do not show which of the two was first.
         let paid_then = |held: &Position| held.wallet == order.wallet && held.closed_at == Some(order.created_at);
         let is_unclear = self.positions.iter().any(paid_then) || wallet.paid_in_at.contains(&order.created_at);
-        if !is_remembered && is_unclear {
+        if is_unclear {
             shown.available = None;
-        } else if is_remembered || !wallet.resets.iter().any(|at| *at >= order.created_at) {
+        } else if !wallet.resets.iter().any(|at| *at >= order.created_at) {
             shown.available = order.answered_cash;
         }
         shown

@@ -182,7 +182,7 @@ impl World {
         }
         for (id, expected) in users {
             let found = found.user(UserId(*id)).ok_or_else(|| format!("after recovery: user {id} is missing"))?;
-            judge::user(expected, found, false).map_err(|why| format!("after recovery: user {id}: {why}"))?;
+            judge::user(expected, found, self.now, false).map_err(|why| format!("after recovery: user {id}: {why}"))?;
         }
         Ok(())
     }

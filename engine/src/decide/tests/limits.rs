@@ -124,6 +124,51 @@ wait 1us
 buy Y 50 limit 0.40 id=salt implicit         -> PENDING 0/50 reserved 20
 buy Y 50 limit 0.40 id=salt implicit body=2  -> PENDING 0/50 reserved 20
 
+# an id counts for three days from the placement of its order; then it is free
+book Y asks 0.42x300
+buy Y 50 limit 0.40 id=a                     -> PENDING 0/50 reserved 20
+wait 71h
+wait 3599999ms
+alive
+buy Y 50 limit 0.40 id=a                     -> PENDING 0/50 reserved 20 replay available 80 holding nothing fills 0
+wait 1ms
+buy Y 50 limit 0.40 id=a                     -> PENDING 0/50 reserved 20 replay available 80 holding nothing fills 0
+buy Y 50 limit 0.40 id=a body=2              -> DuplicateClientOrderId
+buy Y 50 limit 0.40 id=a body=2 header       -> IdempotencyKeyReuse
+client a                                     -> PENDING 0/50 reserved 20
+wait 1us
+client a                                     -> OrderNotFound
+order #1                                     -> PENDING 0/50 reserved 20
+buy Y 25 limit 0.40 id=a body=2              -> PENDING 0/25 reserved 10
+// it names the new order now
+buy Y 50 limit 0.40 id=a                     -> DuplicateClientOrderId
+client a                                     -> PENDING 0/25 reserved 10
+cycle                                        -> looked 0 filled 0 closed 0
+buy Y 25 limit 0.40 id=a body=2              -> PENDING 0/25 reserved 10 replay available 70 holding nothing fills 0
+wait 72h
+alive
+client a                                     -> PENDING 0/25 reserved 10
+wait 1us
+client a                                     -> OrderNotFound
+orders                                       -> #2 #1 of 2
+
+# a shorter time
+rule client_ids 1h
+book Y asks 0.42x300
+buy Y 50 limit 0.40 id=a                     -> PENDING 0/50 reserved 20
+wait 1h
+alive
+buy Y 50 limit 0.40 id=a                     -> PENDING 0/50 reserved 20 replay available 80 holding nothing fills 0
+wait 1us
+buy Y 50 limit 0.40 id=a                     -> PENDING 0/50 reserved 20
+// a killed order's id, too
+buy Y 500 market 0.42 id=k                   -> FokNotFilled 300 < 500 at 0.42 | CANCELLED FokNotFilled 0/500
+wait 1h
+alive
+buy Y 500 market 0.42 id=k                   -> FokNotFilled 300 < 500 at 0.42 | CANCELLED FokNotFilled 0/500 replay available 60 holding nothing fills 0
+wait 1us
+buy Y 500 market 0.42 id=k                   -> FokNotFilled 300 < 500 at 0.42 | CANCELLED FokNotFilled 0/500
+
 # a write that waited more than two seconds has no effect
 book Y asks 0.42x300
 late buy Y 50 limit 0.40                     -> WaitedTooLong

@@ -55,6 +55,35 @@ fn a_signed_order_is_found_by_its_hash_also_after_a_restart() {
     world.check().expect("all invariants");
 }
 
+/// The id of the request is free again; the hash names its order for ever, also when the request has left memory.
+#[test]
+fn a_hash_names_one_order_for_ever() {
+    let mut cases = 0;
+    for words in ["id=a", "id=salt implicit"] {
+        for between in ["", "cycle", "restart"] {
+            let mut world = World::of("");
+            world.act("balance 10000");
+            world.make_user();
+            let line = format!("buy Y 10 limit 0.30 signed=7 {words}");
+            let one = placed(&mut world, &line);
+            assert_eq!(placed(&mut world, &line), one, "a repeat");
+            world.act("wait 73h");
+            match between {
+                "restart" => drop(world.restart()),
+                "cycle" => drop(world.act("cycle")),
+                _ => {}
+            }
+            let again = placed(&mut world, &line);
+            assert_ne!(again, one, "the id is free");
+            assert_eq!(found(&mut world, &[[7; 32]]), [Some(one)], "{words}, {between}");
+            assert_eq!(hashes(&mut world, &[one, again]), [Some([7; 32]), None], "{words}, {between}");
+            world.check().expect("all invariants");
+            cases += 1;
+        }
+    }
+    println!("hashes: {cases} cases");
+}
+
 #[test]
 fn a_fill_has_the_time_of_the_recording_that_drives_the_clock() {
     let mut cases = 0;

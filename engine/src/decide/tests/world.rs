@@ -17,7 +17,7 @@ use crate::order::Side;
 use crate::print::Print;
 use crate::ring::Ring;
 use crate::rules::Rules;
-use crate::shard::snapshot::put_user;
+use crate::shard::digest;
 use crate::shard::{Outbox, Room, Shard};
 use crate::time::{SECOND, Timestamp};
 use crate::user::{Tier, User, Users};
@@ -416,11 +416,7 @@ impl World {
     pub fn check(&mut self) -> Result<(), String> {
         let shard = self.shard();
         shard.users().check_all()?;
-        let digest = |users: &Users| {
-            let mut bytes = Vec::new();
-            users.iter().for_each(|user| put_user(user, &mut bytes));
-            bytes
-        };
+        let digest = |users: &Users| digest::digest(&Markets::default(), &[users]);
         let live = digest(shard.users());
         let mut replayed = Users::default();
         for (owner, payload) in &self.out.records {

@@ -6,7 +6,7 @@ use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, Wal
 use crate::mutation::codec::{self, encode};
 use crate::order::resting::Resting;
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Quality, Side};
-use crate::shard::snapshot;
+use crate::shard::{digest, snapshot};
 use crate::time::Timestamp;
 use crate::user::sample::Sample;
 use crate::user::{Permissions, Tier, WalletKind};
@@ -26,7 +26,7 @@ fn folding_the_same_records_twice_gives_the_same_state() {
         }
         state.check_all().expect("every invariant is kept");
         println!("{facts_count} facts");
-        snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>())
+        digest::digest(&state.markets, &state.users.iter().collect::<Vec<_>>())
     };
     assert_eq!(digest(), digest());
 }
@@ -65,7 +65,7 @@ fn a_clock_that_was_set_back_is_part_of_the_state() {
     sample.now = at;
     (0..400).for_each(|_| take(&mut sample, &mut records));
 
-    let digest = |state: &State| snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
+    let digest = |state: &State| digest::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
     let record = |(owner, version, payload): &(UserId, u16, Vec<u8>)| (*owner, *version, payload.clone());
     let (mut digests, mut cases) = (Vec::new(), 0);
     for shards in [1, 3] {
@@ -166,7 +166,7 @@ fn fold_a_batch(shards: usize) {
             (owner, payload)
         })
         .collect();
-    let digest = |state: &State| snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
+    let digest = |state: &State| digest::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
     let (mut one, mut all) = (State::new(shards), State::new(shards));
     let mut facts_count = 0;
     for (owner, payload) in &records {
@@ -442,12 +442,12 @@ fn measure_folding_and_memory() {
         .expect("memory");
     println!("snapshot of that: {} MB in {:?}", out.len() >> 20, (ran() - started));
     let started = ran();
-    let digest = snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
+    let digest = digest::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
     println!("digest: {:?}", (ran() - started));
     let started = ran();
     let restored = snapshot::read(&mut &out[..], 1).expect("just written");
     println!("restored in {:?}", (ran() - started));
-    assert_eq!(snapshot::digest(&restored.markets, &restored.users.iter().collect::<Vec<_>>()), digest);
+    assert_eq!(digest::digest(&restored.markets, &restored.users.iter().collect::<Vec<_>>()), digest);
     drop((restored, out, state));
     let pin = warmed(2 << 30);
 
@@ -494,7 +494,7 @@ fn measure_folding_and_memory() {
         created.fold_onto(&mut batched);
         let ns = tape.fold_batches_onto(&mut batched);
         println!("  in batches: {ns:.0} ns a fact, {:.1} M facts/s", 1e3 / ns);
-        let digest = |state: &State| snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
+        let digest = |state: &State| digest::digest(&state.markets, &state.users.iter().collect::<Vec<_>>());
         assert_eq!(digest(&batched), digest(&state));
     }
     drop(pin);

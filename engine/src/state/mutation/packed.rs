@@ -210,9 +210,9 @@ pub(crate) fn take_text<'a>(input: &mut &'a [u8]) -> Result<&'a str, CodecError>
 }
 
 /// Appends a list: its length, then its rows.
-pub(crate) fn put_rows<T: Packed>(rows: &Rows<T>, packer: &mut Packer) {
+pub(crate) fn put_rows<'a, T: Packed + 'a>(len: usize, rows: impl Iterator<Item = &'a T>, packer: &mut Packer) {
     packer.begin_row();
-    packer.number(rows.len() as u64);
+    packer.number(len as u64);
     let mut before = None;
     for row in rows {
         packer.begin_row();

@@ -16,6 +16,7 @@ use crate::time::Timestamp;
 use crate::user::shared_rows::{Block, SharedRow, SharedRows};
 use std::sync::Arc;
 
+mod canonical;
 mod packed;
 
 /// The terms of an order in compact form: see [`OrderTerms`] for the meaning of each field.

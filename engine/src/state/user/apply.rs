@@ -365,8 +365,13 @@ impl User {
         let wallet = self.wallet(terms.wallet).expect("an order belongs to a wallet of its user");
         let position = self.open_position(terms.wallet, terms.instrument).map(|held| (held.qty, held.cost));
         let after = After { available: wallet.available(), position };
+        let owner = self.id;
         let Trading { orders, requests, .. } = self.trading_mut();
-        requests.get_or_insert_default().remember(&orders[row], id, digest, after, &mut indexes.shared.ids);
+        let requests = requests.get_or_insert_default();
+        if requests.rows.is_empty() {
+            indexes.remembering.insert((orders[row].created_at, owner));
+        }
+        requests.remember(&orders[row], id, digest, after, &mut indexes.shared.ids);
     }
 
     /// Records that an object number is used.

@@ -83,6 +83,16 @@ impl Extendible {
         }
     }
 
+    /// Removes the entry of this key, if it is this row: an older row was replaced.
+    pub fn remove(&mut self, key: u32, row: u32) {
+        let at = self.bucket_of(key);
+        let Some(bucket) = self.buckets.get_mut(at) else { return };
+        let slot = bucket.slot_of(key);
+        if (bucket.slots[slot] as u32).checked_sub(1) == Some(row) {
+            bucket.remove(slot);
+        }
+    }
+
     #[inline]
     fn bucket_of(&self, key: u32) -> usize {
         // A single bucket has no directory.
@@ -155,6 +165,23 @@ impl Bucket {
         self.taken += 1;
     }
 
+    /// Frees a slot. Entries that are found by way of it move up.
+    fn remove(&mut self, slot: usize) {
+        let mask = self.slots.len() - 1;
+        let (mut free, mut at) = (slot, (slot + 1) & mask);
+        while self.slots[at] != 0 {
+            let first = key_of(self.slots[at]) as usize & mask;
+            // Its search begins at the free slot or before it.
+            if at.wrapping_sub(first) & mask >= at.wrapping_sub(free) & mask {
+                self.slots[free] = self.slots[at];
+                free = at;
+            }
+            at = (at + 1) & mask;
+        }
+        self.slots[free] = 0;
+        self.taken -= 1;
+    }
+
     fn entries(&self) -> impl Iterator<Item = u64> + '_ {
         self.slots.iter().copied().filter(|entry| *entry != 0)
     }
@@ -197,6 +224,46 @@ mod tests {
             assert_eq!(taken, table.len(), "{name}: each key once");
         }
         println!("entries: {} kinds of {count}", kinds.len());
+    }
+
+    #[test]
+    fn removed_entries_agree_with_a_hash_map() {
+        const SCRAMBLE: u32 = 0x9e37_79b9;
+        let mut cases = 0;
+        // Keys that share a slot, that are spread, and few ones.
+        for (name, key) in [
+            ("one slot", (|row: u32| row << 12) as fn(u32) -> u32),
+            ("adjacent", |row| row),
+            ("spread", |row| row.wrapping_mul(SCRAMBLE)),
+            ("few", |row| (row % 50).wrapping_mul(SCRAMBLE)),
+        ] {
+            // Rows leave in the order in which they came, when `kept` newer ones are there.
+            for kept in [1, 3, 60, 1_000] {
+                let (mut rows, mut table) = (Extendible::default(), HashMap::new());
+                for row in 0..5_000_u32 {
+                    rows.insert(key(row), row);
+                    table.insert(key(row), row);
+                    if let Some(old) = row.checked_sub(kept) {
+                        rows.remove(key(old), old);
+                        if table.get(&key(old)) == Some(&old) {
+                            table.remove(&key(old));
+                        }
+                        assert_eq!(rows.get(key(old)), table.get(&key(old)).copied(), "{name}: {old}");
+                        cases += 1;
+                    }
+                }
+                assert!(table.iter().all(|(key, row)| rows.get(*key) == Some(*row)), "{name}, {kept} kept");
+                let taken: usize = rows.buckets.iter().map(|bucket| bucket.entries().count()).sum();
+                let counted: usize = rows.buckets.iter().map(|bucket| bucket.taken as usize).sum();
+                assert_eq!((taken, counted), (table.len(), table.len()), "{name}, {kept} kept");
+                // The buckets of spread keys are used again.
+                let slots: usize = rows.buckets.iter().map(|bucket| bucket.slots.len()).sum();
+                assert!(name != "spread" || slots <= (8 * kept as usize).max(128), "{slots} slots for {kept} rows");
+            }
+        }
+        let mut empty = Extendible::default();
+        empty.remove(7, 0);
+        println!("removed entries: {cases} cases");
     }
 
     /// The memory moved and allocated by one insert is bounded for any count of rows; what doubles is small.

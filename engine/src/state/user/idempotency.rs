@@ -1,8 +1,9 @@
 //! Remembered requests: client order id → order, with a digest of the body and the first answer (gateway/docs/wire.md
-//! §11). A request is remembered as long as its order row exists.
+//! §11). Its id counts for `[limits] client_ids_hours` from the placement of its order; then the row leaves memory, oldest
+//! first. Whether an id counts follows from the time of the request alone, never from what is in memory.
 
 use super::extendible::Extendible;
-use super::rows::{Numbers, Rows};
+use super::rows::{Aging, AgingNumbers};
 use super::shared_rows::{SharedRow, SharedRows};
 use crate::amount::{Cash, Qty};
 use crate::bytes::CodecError;
@@ -169,11 +170,11 @@ pub(crate) struct After {
 /// All remembered requests of a user.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    pub rows: Rows<Remembered>,
+    pub rows: Aging<Remembered>,
     /// Derived: hash of an id → the newest row with it. The few ids with equal hashes are distinguished by their text.
     newest: Extendible,
     /// Derived: for each row the row before it with the same hash, or [`NO_ROW`].
-    before: Numbers,
+    before: AgingNumbers,
 }
 
 const NO_ROW: u32 = u32::MAX;
@@ -190,9 +191,21 @@ impl Requests {
 
     /// Adds the next row to the index.
     pub fn note(&mut self, id: &str) {
-        let row = self.before.len() as u32;
+        let row = self.before.numbers().end as u32;
         let before = self.newest.insert(self.newest.key(id), row);
         self.before.push(before.unwrap_or(NO_ROW));
+    }
+
+    /// The key of an id in the index.
+    pub fn key(&self, id: &str) -> u32 {
+        self.newest.key(id)
+    }
+
+    /// Drops the oldest request; its id has this key.
+    pub fn drop_oldest(&mut self, key: u32) {
+        self.newest.remove(key, self.before.numbers().start as u32);
+        self.rows.drop_oldest();
+        self.before.drop_oldest();
     }
 
     /// Prefetches the index entry of `id` and the ends of the lists, where the next row goes.
@@ -210,7 +223,7 @@ impl Requests {
             if has_it(row) {
                 return Some(row);
             }
-            at = self.before[at as usize];
+            at = *self.before.get(at as usize)?;
         }
     }
 }
@@ -222,6 +235,7 @@ mod tests {
     use crate::mutation::packed::{put_rows, take_rows};
     use crate::order::Side;
     use crate::order::row::tests::resting_order;
+    use crate::user::rows::Rows;
     use std::collections::HashMap;
 
     fn order(client_order_id: Option<&str>) -> Order {
@@ -279,7 +293,7 @@ mod tests {
         }
         let mut bytes = Vec::new();
         let mut packer = Packer::onto(&mut bytes);
-        put_rows(&rows, &mut packer);
+        put_rows(rows.len(), rows.iter(), &mut packer);
         packer.end();
         let read = |input: &mut &[u8]| take_rows::<Remembered>(&mut SharedRows::new(), input);
         let input = &mut &bytes[..];
@@ -297,7 +311,7 @@ mod tests {
             let mut requests = Requests::default();
             let after = After { available: Cash(900), position: None };
             requests.remember(&order, sent, [0; 32], after, &mut SharedRows::new());
-            let row = &requests.rows[0];
+            let row = requests.rows.oldest().expect("just remembered");
             assert_eq!((row.id(&order), row.id.is_none()), (Some(sent), own == Some(sent)), "stored once: {own:?}");
             for id in ["grid-17", "0xfeed", ""] {
                 assert_eq!(row.has_id(&order, id), id == sent, "{id:?} of {own:?}, sent as {sent:?}");
@@ -326,5 +340,36 @@ mod tests {
             assert_eq!((found(&one), found(&two)), (of_one, of_two), "{row}");
             assert_eq!(found("never sent"), None);
         }
+    }
+
+    /// The oldest leave, and of several with one id the newest is found as long as it is there.
+    #[test]
+    fn dropped_requests_are_not_found() {
+        let (mut requests, mut ids, mut cases) = (Requests::default(), SharedRows::new(), 0);
+        let order = order(None);
+        let after = |row: usize| After { available: Cash(row as i64), position: None };
+        let (sent, kept) = (3_000, 40);
+        let id = |row: usize| if row.is_multiple_of(5) { "again".to_owned() } else { row.to_string() };
+        for row in 0..sent {
+            requests.remember(&order, &id(row), [0; 32], after(row), &mut ids);
+            let found = |id: &str| requests.find(id, |row| row.has_id(&order, id)).map(|row| row.first.available.0);
+            assert_eq!(found(&id(row)), Some(row as i64));
+            if let Some(old) = row.checked_sub(kept) {
+                requests.drop_oldest(requests.key(&id(old)));
+                let found = |id: &str| requests.find(id, |row| row.has_id(&order, id)).map(|row| row.first.available.0);
+                assert_eq!(found("again"), Some((row / 5 * 5) as i64));
+                assert_eq!(found(&id(old)).is_some(), old.is_multiple_of(5), "{old}");
+                assert!(found(&id(old + 1)).is_some(), "{old}");
+                assert_eq!((requests.rows.len(), requests.before.len()), (kept, kept));
+                cases += 1;
+            }
+        }
+        while let Some(oldest) = requests.rows.oldest().map(|row| row.first.available.0 as usize) {
+            requests.drop_oldest(requests.key(&id(oldest)));
+        }
+        for row in 0..sent {
+            assert!(requests.find(&id(row), |_| true).is_none(), "{row}");
+        }
+        println!("dropped requests: {cases} cases");
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Indexes {
     /// Users that may need a point at the next hour: with an open position, or with cash that moved since their last
     /// point.
     pub watched: BTreeSet<UserId>,
+    /// Users with remembered requests in memory, by the moment at which the order of the oldest was placed.
+    pub remembering: BTreeSet<(Timestamp, UserId)>,
     /// Blocks that all users share.
     pub shared: Shared,
 }
@@ -80,6 +82,7 @@ impl Indexes {
         if user.watched {
             self.watched.insert(user.id);
         }
+        self.remembering.extend(user.trading().oldest_request().map(|at| (at, user.id)));
     }
 
     /// Removes a user.
@@ -94,5 +97,8 @@ impl Indexes {
             self.ended(user.id, safeguard, None);
         }
         self.watched.remove(&user.id);
+        if let Some(at) = user.trading().oldest_request() {
+            self.remembering.remove(&(at, user.id));
+        }
     }
 }

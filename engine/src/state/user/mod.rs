@@ -10,6 +10,7 @@ pub mod alerts;
 mod apply;
 pub mod backtests;
 pub mod billing;
+mod canonical;
 pub mod equity;
 pub(crate) mod extendible;
 pub mod facts;
@@ -217,9 +218,10 @@ impl User {
         key::effective(stored, key.created_at, key.beta_until.get(), self.standing(now), free_trade_since, now)
     }
 
-    /// The request remembered under an id.
-    pub fn remembered(&self, client_order_id: &str) -> Option<&Remembered> {
-        self.trading().remembered(client_order_id)
+    /// The request remembered under an id, if its order was placed at `since` or later
+    /// ([`crate::rules::Rules::ids_since`]).
+    pub fn remembered(&self, client_order_id: &str, since: Timestamp) -> Option<&Remembered> {
+        self.trading().remembered(client_order_id, since)
     }
 
     /// Armed heartbeats, in the order of arming.

@@ -1,8 +1,8 @@
 //! The available cash in the first answer to an order (gateway/docs/trading.md §2, `account_balance`), for later
 //! lookups of the order.
 //!
-//! It is stored with a request that has an id, for its replay. For other orders it is computed from the wallet's present
-//! cash and the later order facts, fills, payouts, deposits and refunds.
+//! It is stored with a request that has an id, for its replay, as long as the id counts. For other orders it is computed
+//! from the wallet's present cash and the later order facts, fills, payouts, deposits and refunds.
 
 use super::User;
 use super::facts::Fact;
@@ -11,6 +11,7 @@ use crate::amount::{Cash, Qty};
 use crate::id::OrderId;
 use crate::order::reservation::as_maker;
 use crate::order::{CloseReason, Order, Side};
+use crate::time::Timestamp;
 use ahash::AHashMap;
 
 /// Maximum count of order facts and positions that are read: the shard, and so all its users, wait meanwhile.
@@ -27,16 +28,18 @@ struct Since {
 }
 
 impl User {
-    /// Available cash of the order's wallet right after its placement.
+    /// Available cash of the order's wallet right after its placement. Ids of orders that were placed at `ids_since` or
+    /// later count, whether or not older requests are still in memory.
     ///
-    /// `None` if it cannot be computed: the order has no client order id, and 4,096 order facts of the user are newer
+    /// `None` if it cannot be computed: the order has no client order id that counts, and 4,096 order facts of the user are newer
     /// than its placement, or the user has had more than 4,096 positions, its wallet was reset since, or a
     /// deposit or a refund is of the same moment. Two amounts
     /// are missing from the rows and count as available: the taker fee that a BUY without a live book reserved until
     /// its first book made it a maker, and a payout that the shard made in the same turn as the placement.
-    pub fn available_at_placement(&self, order: &Order) -> Option<Cash> {
+    pub fn available_at_placement(&self, order: &Order, ids_since: Timestamp) -> Option<Cash> {
         let trading = self.trading();
-        if let Some(known) = trading.requests.as_deref().and_then(|requests| requests.of_order(order.id)) {
+        let requests = trading.requests.as_deref().filter(|_| order.created_at >= ids_since);
+        if let Some(known) = requests.and_then(|requests| requests.of_order(order.id)) {
             return Some(known.first.available);
         }
         let wallet = self.wallet(order.terms.wallet)?;
@@ -120,11 +123,12 @@ fn ends_a_placement(reason: CloseReason) -> bool {
 impl super::idempotency::Requests {
     /// The request of this order: requests are in the order of their orders.
     fn of_order(&self, order: OrderId) -> Option<&super::Remembered> {
-        let (mut from, mut to) = (0, self.rows.len());
+        let std::ops::Range { start: mut from, end: mut to } = self.rows.numbers();
         while from < to {
             let middle = from + (to - from) / 2;
-            match self.rows[middle].order.cmp(&order) {
-                std::cmp::Ordering::Equal => return Some(&self.rows[middle]),
+            let row = self.rows.get(middle)?;
+            match row.order.cmp(&order) {
+                std::cmp::Ordering::Equal => return Some(row),
                 std::cmp::Ordering::Less => from = middle + 1,
                 std::cmp::Ordering::Greater => to = middle,
             }

@@ -117,6 +117,116 @@ impl<T, const BLOCK: usize> Rows<T, BLOCK> {
     }
 }
 
+impl<T, const BLOCK: usize> Rows<T, BLOCK> {
+    /// Drops the rows of a full block; its place stays.
+    fn empty_block(&mut self, block: usize) {
+        self.full[block] = Vec::new();
+    }
+
+    /// Removes the first `count` blocks: the indexes of all other rows are smaller afterwards.
+    fn remove_blocks(&mut self, count: usize) {
+        self.full.drain(..count);
+    }
+}
+
+/// Emptied blocks that are removed together, at least, if they are half of all: so removing one moves few others.
+const BLOCKS_REMOVED: usize = 64;
+
+/// Rows that are dropped oldest first, while others are appended. A row is found by its number, which it keeps.
+#[derive(Debug)]
+pub struct Aging<T, const BLOCK: usize = ROWS_PER_BLOCK> {
+    rows: Rows<T, BLOCK>,
+    /// Number of the first row in `rows`: dropped ones in front of it have no place.
+    first: usize,
+    /// Number of the oldest row that is not dropped.
+    oldest: usize,
+}
+
+impl<T, const BLOCK: usize> Aging<T, BLOCK> {
+    /// Appends a row and returns its number.
+    #[inline]
+    pub fn push(&mut self, row: T) -> usize {
+        self.first + self.rows.push(row)
+    }
+
+    /// Drops the oldest row, if there is one. Memory is released block by block.
+    pub fn drop_oldest(&mut self) {
+        if self.is_empty() {
+            return;
+        }
+        self.oldest += 1;
+        let dropped = self.oldest - self.first;
+        // With the first row of the next block, because the last block grows.
+        let emptied = (dropped - 1) / BLOCK;
+        if dropped % BLOCK == 1 && emptied > 0 {
+            self.rows.empty_block(emptied - 1);
+            if emptied >= BLOCKS_REMOVED && emptied * 2 >= self.rows.full.len() {
+                self.rows.remove_blocks(emptied);
+                self.first += emptied * BLOCK;
+            }
+        }
+    }
+
+    /// Numbers of the rows that are not dropped.
+    pub fn numbers(&self) -> std::ops::Range<usize> {
+        self.oldest..self.first + self.rows.len()
+    }
+
+    pub fn len(&self) -> usize {
+        self.numbers().len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.oldest == self.first + self.rows.len()
+    }
+
+    /// The row with that number, unless it was dropped.
+    #[inline]
+    pub fn get(&self, number: usize) -> Option<&T> {
+        if number < self.oldest {
+            return None;
+        }
+        self.rows.get(number - self.first)
+    }
+
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut T> {
+        if number < self.oldest {
+            return None;
+        }
+        self.rows.get_mut(number - self.first)
+    }
+
+    pub fn oldest(&self) -> Option<&T> {
+        self.get(self.oldest)
+    }
+
+    /// The newest, unless it was dropped.
+    pub fn last(&self) -> Option<&T> {
+        self.rows.last().filter(|_| !self.is_empty())
+    }
+
+    /// All rows, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> + '_ {
+        self.numbers().filter_map(|number| self.get(number))
+    }
+}
+
+impl<T, const BLOCK: usize> Default for Aging<T, BLOCK> {
+    fn default() -> Self {
+        Rows::new().into()
+    }
+}
+
+impl<T, const BLOCK: usize> From<Rows<T, BLOCK>> for Aging<T, BLOCK> {
+    fn from(rows: Rows<T, BLOCK>) -> Self {
+        Aging { rows, first: 0, oldest: 0 }
+    }
+}
+
+/// Numbers that are dropped oldest first.
+pub type AgingNumbers = Aging<u32, NUMBERS_PER_BLOCK>;
+
 /// Rows from either end.
 pub type Iter<'a, T> = std::iter::Chain<std::iter::Flatten<std::slice::Iter<'a, Vec<T>>>, std::slice::Iter<'a, T>>;
 
@@ -195,5 +305,47 @@ mod tests {
         (0..count).for_each(|number| assert_eq!(numbers.push(number), number as usize));
         assert!(numbers.iter().copied().eq(0..count) && numbers.last() == Some(&(count - 1)));
         assert!((0..count).all(|number| numbers[number as usize] == number) && numbers.get(count as usize).is_none());
+    }
+
+    #[test]
+    fn rows_are_dropped_oldest_first_and_keep_their_numbers() {
+        use std::collections::VecDeque;
+        let (mut cases, mut dice) = (0, crate::user::sample::Dice(3));
+        // Appended and dropped in each round, of ten.
+        for (appended, dropped) in [(10, 0), (10, 10), (0, 10), (7, 5), (9, 9), (5, 7)] {
+            let (mut rows, mut known) = (Aging::<(usize, std::rc::Rc<()>)>::default(), VecDeque::new());
+            let (alive, mut next) = (std::rc::Rc::new(()), 0);
+            for round in 0..8_000 {
+                if dice.below(10) < appended {
+                    assert_eq!(rows.push((next, alive.clone())), next);
+                    known.push_back(next);
+                    next += 1;
+                }
+                if dice.below(10) < dropped {
+                    rows.drop_oldest();
+                    known.pop_front();
+                }
+                assert_eq!((rows.len(), rows.is_empty()), (known.len(), known.is_empty()));
+                assert_eq!(rows.oldest().map(|row| row.0), known.front().copied());
+                assert_eq!(rows.last().map(|row| row.0), known.back().copied());
+                let number = dice.below(next as u64 + 2) as usize;
+                let found = known.contains(&number).then_some(number);
+                assert_eq!(rows.get(number).map(|row| row.0), found, "{number} in round {round}");
+                assert_eq!(rows.get_mut(number).map(|row| row.0), found);
+                cases += 1;
+            }
+            assert!(rows.iter().map(|row| row.0).eq(known.iter().copied()));
+            // Dropped rows are released, but for those of a block that is not full or not dropped whole.
+            let kept = std::rc::Rc::strong_count(&alive) - 1;
+            assert!((known.len()..known.len() + 2 * ROWS_PER_BLOCK).contains(&kept), "{kept} of {}", known.len());
+            let places = rows.rows.full.len();
+            assert!(places <= 2 * (known.len() / ROWS_PER_BLOCK + BLOCKS_REMOVED), "{places} of {}", known.len());
+            while !rows.is_empty() {
+                rows.drop_oldest();
+            }
+            rows.drop_oldest();
+            assert_eq!((rows.push((next, alive.clone())), rows.len()), (next, 1), "numbers go on");
+        }
+        println!("dropped rows: {cases} cases");
     }
 }

@@ -38,9 +38,9 @@ impl User {
             }
         }
         if let Some(requests) = &mut trading.requests {
-            for row in 0..requests.rows.len() {
-                let first = &mut requests.rows[row].first;
-                first.filled_at = first.filled_at.map(|filled_at| filled_at.min(at));
+            for row in requests.rows.numbers() {
+                let Some(request) = requests.rows.get_mut(row) else { continue };
+                request.first.filled_at = request.first.filled_at.map(|filled_at| filled_at.min(at));
             }
         }
         if let Some(backtests) = &mut trading.backtests {

@@ -43,9 +43,9 @@ fn compare(user: &User, model: &ModelUser) {
     assert!(open.eq(known.filter(|(_, order)| order.rests).map(|(id, _)| *id)), "open orders in id order");
     assert_eq!((user.fills().len() as u64, user.order_facts), (model.fills, model.facts));
     for (id, order) in &model.remembered {
-        assert_eq!(user.remembered(id).map(|row| row.order), Some(*order), "{id:?}");
+        assert_eq!(user.remembered(id, Timestamp(0)).map(|row| row.order), Some(*order), "{id:?}");
     }
-    assert_eq!(user.remembered("never sent"), None);
+    assert_eq!(user.remembered("never sent", Timestamp(0)), None);
     let armed: BTreeMap<String, u32> =
         user.safeguards().iter().map(|armed| (armed.label.to_string(), armed.interval_ms)).collect();
     assert_eq!(armed, model.armed);

@@ -13,6 +13,7 @@ use super::signed::Signed;
 use super::sorted::Sorted;
 use crate::amount::{Cash, Qty};
 use crate::bytes::CodecError;
+use crate::canonical::{RowHashes, Sum};
 use crate::id::{InstrumentId, OrderId, PositionId, WalletId, object_number};
 use crate::order::Order;
 use crate::order::row::{Fill, NO_FILL};
@@ -35,6 +36,8 @@ pub(crate) struct Trading {
     pub alerts: Option<Box<Alerts>>,
     /// The newest order facts.
     pub facts: Facts,
+    /// The sum of the hashes of rows that have left memory: of requests whose ids count no longer.
+    pub departed: Option<Box<Sum>>,
     /// Derived: row of an order or position by its object number.
     index: Numbers,
     /// Derived: the signed orders by their hashes.
@@ -82,6 +85,7 @@ pub(crate) static NOTHING: Trading = Trading {
     backtests: None,
     alerts: None,
     facts: Facts::new(),
+    departed: None,
     index: Numbers::new(),
     signed: None,
     open: Sorted::new(),
@@ -126,12 +130,39 @@ impl Trading {
         self.holding(wallet, instrument).ok().map(|at| self.held[at].row as usize)
     }
 
-    /// The request remembered under `id`.
-    pub fn remembered(&self, id: &str) -> Option<&Remembered> {
-        self.requests.as_ref()?.find(id, |row| {
-            let order = self.order_row(row.order).map(|row| &self.orders[row]);
-            order.is_some_and(|order| row.has_id(order, id))
-        })
+    /// The request remembered under `id`, if its order was placed at `since` or later.
+    pub fn remembered(&self, id: &str, since: Timestamp) -> Option<&Remembered> {
+        let order_of = |row: &Remembered| self.order_row(row.order).map(|row| &self.orders[row]);
+        let found = self.requests.as_ref()?.find(id, |row| order_of(row).is_some_and(|order| row.has_id(order, id)))?;
+        order_of(found).is_some_and(|order| order.created_at >= since).then_some(found)
+    }
+
+    /// When the order of the oldest request in memory was placed.
+    pub fn oldest_request(&self) -> Option<Timestamp> {
+        let oldest = self.requests.as_ref()?.rows.oldest()?;
+        self.order_row(oldest.order).map(|row| self.orders[row].created_at)
+    }
+
+    /// Drops up to `most` requests whose orders were placed before `since`, oldest first. Returns how many.
+    pub fn forget_requests(&mut self, since: Timestamp, most: usize) -> usize {
+        let Some(mut requests) = self.requests.take() else { return 0 };
+        let (mut hashes, mut count) = (RowHashes::default(), 0);
+        while count < most
+            && let Some(oldest) = requests.rows.oldest()
+            && let Some(row) = self.order_row(oldest.order)
+            && self.orders[row].created_at < since
+        {
+            let order = &self.orders[row];
+            oldest.hash(order, &mut hashes);
+            let key = requests.key(oldest.id(order).unwrap_or_default());
+            requests.drop_oldest(key);
+            count += 1;
+        }
+        if count > 0 {
+            self.departed.get_or_insert_default().add(&hashes.sum.bytes());
+        }
+        self.requests = Some(requests);
+        count
     }
 
     /// Adds a new order and returns its row.

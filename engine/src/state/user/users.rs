@@ -266,7 +266,24 @@ impl Users {
         }
     }
 
-    /// Limits the times of all users to at most `at`. No index is ordered by these times.
+    /// Drops up to `most` remembered requests whose orders were placed before `since`, of all users, oldest first. True
+    /// if there are more. Only memory changes: the digest of the state stays, and so does every answer to a request
+    /// whose ids count from `since` or later on.
+    pub fn forget_requests(&mut self, since: Timestamp, most: usize) -> bool {
+        let mut left = most;
+        while let Some((at, owner)) = self.indexes.remembering.first().copied().filter(|(at, _)| *at < since) {
+            if left == 0 {
+                return true;
+            }
+            let user = self.users.get_mut(&owner).expect("an indexed user is in its shard");
+            left -= user.trading_mut().forget_requests(since, left);
+            self.indexes.remembering.remove(&(at, owner));
+            self.indexes.remembering.extend(user.trading().oldest_request().map(|at| (at, owner)));
+        }
+        false
+    }
+
+    /// Limits the times of all users to at most `at`.
     pub(crate) fn set_back(&mut self, at: Timestamp) {
         for user in self.users.values_mut() {
             user.set_back(at);
@@ -278,6 +295,9 @@ impl Users {
                 };
             }
         }
+        // The only index that is ordered by these times.
+        let oldest = |user: &User| user.trading().oldest_request().map(|at| (at, user.id));
+        self.indexes.remembering = self.users.values().filter_map(|user| oldest(user)).collect();
     }
 
     /// Checks all invariants of money, shares and indexes over all users: for snapshots and the simulator. Returns the
@@ -317,6 +337,11 @@ impl Users {
         }
         if let Some(user) = self.users.values().find(|user| user.watched != self.indexes.watched.contains(&user.id)) {
             return Err(format!("a user that may need a point is watched: user {}", user.id));
+        }
+        let oldest = || self.users.values().filter_map(|user| Some((user.trading().oldest_request()?, user.id)));
+        let remembering = &self.indexes.remembering;
+        if oldest().count() != remembering.len() || !oldest().all(|entry| remembering.contains(&entry)) {
+            return Err("users are indexed by their oldest remembered requests".to_owned());
         }
         let indexed = self.indexes.holders.values().map(|holders| holders.len()).sum::<usize>();
         if !listed || (!is_unlisted && resting != self.resting().len()) || held != indexed {

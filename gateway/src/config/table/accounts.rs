@@ -5,6 +5,7 @@ use crate::config::TIERS;
 use crate::config::setting::{Setting, boolean, integer, list, parsed, secret, secrets, text, word};
 use edge::settings::DEFAULT_TIERS;
 use engine::rules::Rules;
+use engine::time::HOUR;
 use engine::user::Tier;
 
 pub(super) fn rows() -> Vec<Setting> {
@@ -103,6 +104,14 @@ fn limits() -> Vec<Setting> {
             Rules::default().free_daily_orders.into(),
             1..=1_000_000_000,
             "Accepted orders of a user of the free tier, per UTC day.",
+        ),
+        integer(
+            "limits.client_ids_hours",
+            Rules::default().client_ids_us / HOUR,
+            1..=8_760,
+            "How long a `client_order_id` counts, from the placement of its order, in server time: a repeat of the request \
+             is answered with the first response. After it the id is free again. With a larger value ids that were free \
+             may count again, as far as they are still in memory.",
         ),
     ]);
     rows

@@ -193,7 +193,7 @@ fn implicit(body: &Value<'_>, signed: &Value<'_>, sender: &Sender<'_>) -> Option
     let hash: [u8; 32] = hash.finalize().into();
     let mut id = String::with_capacity(23);
     id.push('\u{1}');
-    // Half of the hash: a user has few of these ids, and each is stored as long as its order.
+    // Half of the hash: a user has few of these ids, and each is stored as long as ids count.
     URL_SAFE_NO_PAD.encode_string(&hash[..16], &mut id);
     Some(RequestIdentity { client_order_id: id, digest: digest(sender.endpoint, body), source: IdSource::Implicit })
 }

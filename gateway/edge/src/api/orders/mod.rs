@@ -123,7 +123,7 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(list::by_id(call))),
     Route::get("/v1/orders/by-client-id/{client_order_id}", "get_order_by_client_id")
         .headless()
-        .about("The same by the id that it was sent with.")
+        .about("The same by the id that it was sent with, as long as that counts.")
         .params(&LOOKUP)
         .gives::<OrderDetail<'_>>(200)
         .auth(Auth::Key)
@@ -140,7 +140,7 @@ pub const ROUTES: &[Route] = &[
         .run(|call| Box::pin(cancel::by_id(call))),
     Route::delete("/v1/orders/by-client-id/{client_order_id}", "cancel_order_by_client_id")
         .headless()
-        .about("The same by the id that it was sent with.")
+        .about("The same by the id that it was sent with, as long as that counts.")
         .gives::<OrderResponse<'_>>(200)
         .auth(Auth::Key)
         .needs(Permission::Trade)

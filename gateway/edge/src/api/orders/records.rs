@@ -67,7 +67,7 @@ record! {
             skip_serializing_if;
         post_only: Option<bool> = None, "Refuse instead of taking liquidity. Default false.", skip_serializing_if;
         #[schemars(length(max = 256), extend("x-or-null" = true))]
-        pub client_order_id: Option<&'a str> = Some("g-0017"), "The same id again answers the same order.",
+        pub client_order_id: Option<&'a str> = Some("g-0017"), "The same id again answers the same order, for `limits.client_ids_hours` (default 72) from its placement; then it is free.",
             skip_serializing_if;
         #[schemars(extend("x-or-null" = true))]
         wallet_id: Option<u64> = None, "Default: the API wallet.", skip_serializing_if;

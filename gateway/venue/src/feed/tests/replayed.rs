@@ -4,7 +4,7 @@ use super::*;
 use crate::live::capture::{Capture, Payload, Source};
 use crate::live::recorder::Recorder;
 use crate::testing::{KALSHI, POLYMARKET};
-use engine::shard::snapshot;
+use engine::shard::digest;
 use wire::testing::Random;
 
 /// 2026-08-11T06:59:00Z: a minute before a new file of the recording.
@@ -139,7 +139,7 @@ fn play(tape: &Path) -> (Vec<String>, [u8; 32]) {
     let options =
         Options { segment_bytes: SIZE.segment_bytes, spares_count: 2, reserve_bytes: 0, ..Options::default() };
     let state = recover(&directory.path().join("data"), options, 1).expect("a sound log").state;
-    (log, snapshot::digest(&state.markets, &state.users.iter().collect::<Vec<_>>()))
+    (log, digest::digest(&state.markets, &state.users.iter().collect::<Vec<_>>()))
 }
 
 #[test]

@@ -9,10 +9,11 @@
 pub mod manifest;
 mod sink;
 
-pub(crate) use sink::sync_parent;
 pub use sink::{Folder, Sink, Stream, TarFile};
+pub(crate) use sink::{sync_folders, sync_parent};
 
 use crate::check;
+use ::history::StoreFile;
 use engine::shard::digest;
 use engine::time::Timestamp;
 use host::thread::Stop;
@@ -20,9 +21,7 @@ use journal::checkpoint::Digests;
 use journal::paced::{Paced, Rests};
 use journal::recover::{self, RecoverError};
 use journal::spares::{Covered, Pin};
-use manifest::{
-    FORMAT, FileEntry, KEPT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SECRETS, TRAIL, hex, is_history,
-};
+use manifest::{FORMAT, FileEntry, KEPT, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, SECRETS, hex};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::fs::{self, File};
@@ -427,27 +426,23 @@ fn segments<S: Storage>(directory: &Path, storage: &S, lsn: Lsn) -> Result<Vec<P
     Ok(planned)
 }
 
-/// The price history. Its trail is opened first, so that rows that move to a block meanwhile are in one of the two.
+/// The price history: the tables of its store as they are now, and files of the format before it that are still there.
 fn history(directory: &Path) -> Result<Vec<Planned>, BackupError> {
     let folder = directory.join("history");
-    let trail = match File::open(folder.join(TRAIL)) {
-        Ok(file) => Some(file),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(of_file(folder.display())(error)),
-    };
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let blocks = names(&folder)?.into_iter().filter(|name| name != TRAIL && is_history(name));
+    let earlier = names(&folder)?.into_iter().filter(|name| ::history::is_earlier(name));
     let place = |name: String| {
         let from = Opening::MayBeGone(folder.join(&name));
         Planned { name: format!("history/{name}"), from, extent: Extent::Whole }
     };
-    let mut planned: Vec<_> = blocks.map(place).collect();
-    planned.extend(trail.map(|file| Planned {
-        name: format!("history/{TRAIL}"),
+    let mut planned: Vec<_> = earlier.map(place).collect();
+    let tables = ::history::store_files(&folder).map_err(of_file(folder.display()))?;
+    planned.extend(tables.into_iter().map(|StoreFile { name, file, bytes }| Planned {
+        name: format!("history/{name}"),
         from: Opening::Opened(file),
-        extent: Extent::Whole,
+        extent: Extent::Part { bytes, length: bytes },
     }));
     Ok(planned)
 }

@@ -312,6 +312,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
     let (history, recorder, reader) = History::open(
         Some(config.data.dir.join("history")),
+        config.history.cache_bytes,
         shared.books.clone(),
         shared.commit.listener.fills.clone(),
     );

@@ -60,6 +60,7 @@ pub struct Config {
     pub data: DirectorySettings,
     pub journal: Journal,
     pub archive: Archive,
+    pub history: HistorySettings,
     pub venue: VenueConfig,
     pub compat: Compat,
     /// `None`: other machines can reach the listener.
@@ -219,6 +220,13 @@ pub struct Archive {
     pub crash_at: u64,
 }
 
+/// The store of what has ended.
+#[derive(Clone, Debug)]
+pub struct HistorySettings {
+    /// Memory for what was read from it, bytes.
+    pub cache_bytes: u64,
+}
+
 /// Whether a server makes hours of its recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArchiveBuild {
@@ -354,6 +362,7 @@ impl Config {
             data: DirectorySettings { dir: values.text("data.dir").into() },
             journal: read::journal(&values),
             archive: read::archive(&values),
+            history: HistorySettings { cache_bytes: values.number("history.cache_bytes") },
             venue: venue::venue(&values),
             compat: compat::compat(&values),
             local: table::is_own_machine_only(&values).then(|| local::local(&values)),

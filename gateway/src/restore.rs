@@ -8,7 +8,7 @@
 //! ```
 
 use crate::backup::manifest::{FORMAT, FORMAT_FIRST, MANIFEST, MANIFEST_BYTES_MAX, Manifest, Part, hex, sixteen};
-use crate::backup::{Hashing, sync_parent};
+use crate::backup::{Hashing, sync_folders, sync_parent};
 use crate::check::check_kept;
 use crate::config;
 use edge::http::auth::uuid_text;
@@ -154,6 +154,10 @@ fn restore_into(from: Input, target: &Path, now: Timestamp) -> Result<Restored, 
     let manifest = unpacking.end()?;
     let restored = settle(&work, &manifest, now)?;
 
+    let history = work.join("history");
+    if history.is_dir() {
+        sync_folders(&history).map_err(of_file(history.display()))?;
+    }
     // `epoch` of the checked directory replaces the guard last: with it the directory can start.
     let mut names = Vec::new();
     for entry in fs::read_dir(&work).map_err(target_io())? {
@@ -187,7 +191,8 @@ impl Unpacking {
                 let entry = entry.map_err(of_file(path.display()))?;
                 let name = format!("{inside}{}", entry.file_name().to_string_lossy());
                 let kind = entry.file_type().map_err(of_file(&name))?;
-                if kind.is_dir() && inside.is_empty() {
+                let is_nested = inside.is_empty() || name.starts_with("history/store");
+                if kind.is_dir() && is_nested {
                     folders.push(format!("{name}/"));
                 } else if kind.is_file() {
                     let file = File::open(entry.path()).map_err(of_file(&name))?;

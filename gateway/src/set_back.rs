@@ -113,7 +113,7 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
     let of_recordings = directory_venue::is_of_recordings(directory);
     if !of_recordings.map_err(|error| SetBackError::Io { what: "the names of the venues", error })? {
         history::set_back(&directory.join("history"), now.secs())
-            .map_err(|error| SetBackError::Io { what: "the price history", error })?;
+            .map_err(|error| SetBackError::Io { what: "the price history", error: error.into() })?;
     }
     leap::forget_doubt(directory).map_err(|error| SetBackError::Io { what: "the doubted clock", error })?;
     let Running { mut log, mut syncer, mut preparer, .. } = dir.start(log, now.0, Box::new(|_| {}))?;

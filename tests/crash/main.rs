@@ -4,7 +4,8 @@
 //! the server's answers with its own record of earlier ones. `points` ends the process at each named crash point of the
 //! log. `golden` are directories of older builds. `damage` changes files while the server is stopped. `operations` are
 //! common mistakes of operation, `settings` those of configuration, `seeds` those of creating users, `disk` is a full
-//! disk; `formats` writes one directory in several formats; `verbs` inspect the files of a server, `stops` are clean
+//! disk; `formats` writes one directory in several formats; `verbs` inspect the files of a server, `history` is its
+//! history store, `stops` are clean
 //! stops, `outputs` are blocked standard streams, `backups` and `live_backups` restore backups, `clock` covers machines
 //! with a wrong clock, `archive` kills imports, `billing` events of a payment provider, `alerts` are deliveries that were
 //! owed, `digest` recomputes the digest of a directory from its exported log, and `ids` are
@@ -20,6 +21,7 @@ mod digest;
 mod disk;
 mod formats;
 mod golden;
+mod history;
 mod ids;
 mod kills;
 mod live_backups;

@@ -47,6 +47,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("football", "papertape football check facts/"),
     ("incident", "papertape incident open --title Delay --service market_data"),
     ("log", "papertape log verify papertape-data"),
+    ("history", "papertape history verify papertape-data"),
     ("clock", "papertape clock set-back papertape-data"),
     (
         "backup",

@@ -13,6 +13,7 @@ mod doctor;
 mod facts;
 mod football;
 mod help;
+mod history_verbs;
 mod incident;
 mod journal;
 mod key;
@@ -93,6 +94,10 @@ enum Verb {
     /// Read and check the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
+    /// Print the sizes of the history store of a stopped data directory, or check it. Exit code 1 when something of it is
+    /// damaged, or when the directory is in use.
+    #[command(subcommand)]
+    History(history_verbs::HistoryVerb),
     /// Take a backup of a stopped data directory, or of a running server.
     Backup(backup::Backup),
     /// Create a data directory from a backup. Exit code 0 when it is sound, 1 when the backup is damaged, 2 for a wrong
@@ -132,6 +137,7 @@ fn main() -> ExitCode {
         Verb::Football(verb) => verb.run(),
         Verb::Incident(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
+        Verb::History(verb) => verb.run(),
         Verb::Backup(backup) => backup.run(),
         Verb::Restore(restore) => restore.run(),
         Verb::Clock(verb) => verb.run(),

@@ -73,15 +73,20 @@ const OWN: [&str; 16] = [
     "wal",
 ];
 
+/// The engine of the history store: it logs each step of a start.
+const QUIET: &str = "fjall=warn,lsm_tree=warn";
+
 /// The filter of a log level. Below `info` only the project's own packages log, since libraries log bytes of messages
 /// there.
 fn filter(level: Option<LogLevel>) -> EnvFilter {
     match level {
-        None => EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LogLevel::Info.name())),
+        None => EnvFilter::try_from_default_env()
+            .unwrap_or_else(|_| EnvFilter::new(format!("{},{QUIET}", LogLevel::Info.name()))),
         Some(level @ (LogLevel::Debug | LogLevel::Trace)) => {
             let own = OWN.map(|name| format!(",{name}={}", level.name()));
-            EnvFilter::new(format!("{}{}", LogLevel::Info.name(), own.concat()))
+            EnvFilter::new(format!("{},{QUIET}{}", LogLevel::Info.name(), own.concat()))
         }
+        Some(LogLevel::Info) => EnvFilter::new(format!("{},{QUIET}", LogLevel::Info.name())),
         Some(level) => EnvFilter::new(level.name()),
     }
 }

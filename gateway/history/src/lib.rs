@@ -1,11 +1,15 @@
-//! The server's own price history: midpoints by minute and by hour, kept across restarts and kills.
+//! The history store: what has ended, in sorted tables on disk. Today it holds the server's own price history: midpoints
+//! by minute and by hour, kept across restarts and kills.
 //!
 //! | File | Holds |
 //! |---|---|
 //! | `recorder.rs` | the feed's half: collects prices and sends them in batches |
-//! | `store.rs` | what is kept in memory and in files |
-//! | `trail.rs` | rows of the open hours, appended as they come; a torn end is cut |
-//! | `block.rs` | rows as bytes; immutable files of rows |
+//! | `prices.rs` | the open hours in memory, what is written and when, answers to queries |
+//! | `row.rs` | keys and values as bytes |
+//! | `store.rs` | the tables on disk; the only file that knows their engine |
+//! | `earlier.rs` | takes over the files of the format before the store |
+//! | `files.rs` | the files of the tables at one moment, for a backup |
+//! | `check.rs` | sizes and damage of a stopped store |
 //!
 //! May depend on `engine`, `wire` and `host`. It does not shape responses or interpret requests for charts.
 //!
@@ -19,14 +23,23 @@
 //! effective book if that is at most 0.10 wide, as for displayed prices (engine/docs/execution.md §2), else the price
 //! of a reported trade.
 
-mod block;
+mod check;
+mod earlier;
+mod files;
+mod prices;
 mod recorder;
+mod row;
 mod store;
-mod trail;
+#[cfg(test)]
+mod testing;
 
+pub use check::{Checked, Damage, Sizes, TableSize, check, sizes};
+pub use earlier::is_earlier;
 pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
+pub use files::{StoreFile, is_store_file, store_files};
+pub use prices::set_back;
 pub use recorder::Recorder;
-pub use store::set_back;
+pub use store::{FOLDER, StoreError};
 
 use crossbeam::queue::ArrayQueue;
 use engine::amount::Qty;
@@ -36,6 +49,7 @@ use engine::notice::{Notice, OrderFact};
 use engine::time::Timestamp;
 use host::job::{JobWaker, Next, Work};
 use host::thread::Stop;
+use prices::{MinuteCandle, Prices};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
@@ -45,12 +59,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
-use store::{MinuteCandle, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Few changed rows are written immediately, many rows this often.
-const FEW_ROWS: usize = 1_024;
-const WRITE_EVERY: Duration = Duration::from_secs(10);
+const FEW_ROWS: usize = 256;
+const WRITE_EVERY: Duration = Duration::from_secs(5);
 /// Fills that wait to be counted; more are dropped.
 const FILLS_MAX: usize = 16_384;
 /// Queries that wait at a time.
@@ -167,7 +180,7 @@ impl PriceHistory for Reader {
 
 /// The job that keeps the history. It counts fills after each message, and whenever it has slept.
 pub struct History {
-    store: Store,
+    prices: Prices,
     books: Arc<Books>,
     fills: Fills,
     messages: Receiver<Message>,
@@ -178,27 +191,33 @@ pub struct History {
 }
 
 impl History {
-    /// The history of a directory; without a directory it is kept only in memory.
-    pub fn open(dir: Option<PathBuf>, books: Arc<Books>, fills: Fills) -> (History, Recorder, Reader) {
-        let store = Store::open(dir.as_deref());
-        let known_to = store.newest().map_or(Timestamp(0), |minute| Timestamp::from_secs(u64::from(minute) * 60));
+    /// The history of a directory; without a directory it is kept only in memory. `cache_bytes` of what was read from
+    /// the disk stay in memory.
+    pub fn open(
+        dir: Option<PathBuf>,
+        cache_bytes: u64,
+        books: Arc<Books>,
+        fills: Fills,
+    ) -> (History, Recorder, Reader) {
+        let prices = Prices::open(dir.as_deref(), cache_bytes);
+        let known_to = prices.newest().map_or(Timestamp(0), |minute| Timestamp::from_secs(u64::from(minute) * 60));
         let (messages, receiver) = Messages::channel();
-        let history = History::new(store, books, fills, receiver, messages.waker.clone());
+        let history = History::new(prices, books, fills, receiver, messages.waker.clone());
         (history, Recorder::new(messages.clone(), known_to), Reader::new(messages))
     }
 
-    fn new(store: Store, books: Arc<Books>, fills: Fills, messages: Receiver<Message>, waker: JobWaker) -> History {
-        History { store, books, fills, messages, waker, written: Instant::now(), waiting: VecDeque::new() }
+    fn new(prices: Prices, books: Arc<Books>, fills: Fills, messages: Receiver<Message>, waker: JobWaker) -> History {
+        History { prices, books, fills, messages, waker, written: Instant::now(), waiting: VecDeque::new() }
     }
 
     fn take(&mut self, message: Message) {
         match message {
             Message::Prices(candles, in_flight) => {
-                self.store.add(&candles);
+                self.prices.add(&candles);
                 in_flight.fetch_sub(1, Ordering::Relaxed);
                 // After the prices, so that a fill finds the row of its minute.
                 self.count_fills();
-                self.write(false);
+                self.write();
             }
             Message::Find(query) => self.waiting.push_back(query),
         }
@@ -210,7 +229,7 @@ impl History {
             if answer.is_closed() {
                 continue;
             }
-            let found = self.store.find(market, secs, wanted.grid.secs());
+            let found = self.prices.find(market, secs, wanted.grid.secs());
             let (points, grid) = wanted.of(&found.buckets);
             // The requester may have gone meanwhile.
             let _ = answer.send(Stretches { points, grid, broken: found.broken });
@@ -221,13 +240,13 @@ impl History {
     fn count_fills(&mut self) {
         while let Some((instrument, shares, at)) = self.fills.0.pop() {
             let minute = u32::try_from(self.books.venue_now(at).secs() / 60).unwrap_or(u32::MAX);
-            self.store.fill(instrument.market().0, instrument.outcome(), shares, minute);
+            self.prices.fill(instrument.market().0, instrument.outcome(), shares, minute);
         }
     }
 
-    fn write(&mut self, last: bool) {
-        if last || self.store.unwritten() <= FEW_ROWS || self.written.elapsed() >= WRITE_EVERY {
-            self.store.write();
+    fn write(&mut self) {
+        if self.prices.unwritten() <= FEW_ROWS || self.written.elapsed() >= WRITE_EVERY {
+            self.prices.write();
             self.written = Instant::now();
         }
     }
@@ -244,17 +263,17 @@ impl Work for History {
         // Queries wait until there is nothing else to do.
         self.count_fills();
         self.answer();
-        self.write(false);
+        self.write();
         Ok(if self.waiting.is_empty() { Next::Sleep } else { Next::Again })
     }
 
-    /// Writes the remaining rows.
+    /// Writes the remaining rows, and makes everything durable.
     fn end(mut self) {
         while let Ok(message) = self.messages.try_recv() {
             self.take(message);
         }
         self.count_fills();
-        self.write(true);
+        self.prices.end();
     }
 
     fn waker(&self) -> Option<&JobWaker> {

@@ -4,7 +4,7 @@
 //! taken the last batches, further prices join the current batch, which grows with markets and minutes, not with
 //! messages.
 
-use super::store::MinuteCandle;
+use super::prices::MinuteCandle;
 use super::{Message, Messages};
 use engine::book::candles::{Candle, Mid};
 use engine::book::listener::PriceListener;

@@ -1,549 +1,638 @@
-//! The price history as a set of files (`history/` in the data directory), and the part of it that is in memory.
+//! The tables on disk, `store/` in the folder of the history. Only this file knows the engine that keeps them, `fjall`:
+//! another one would be put in its place here.
 //!
-//! ```text
-//! trail              rows of the open hours, in order of arrival
-//! minutes-<hour>       a block for each hour that is over, by minute; the last seven days
-//! hours-<day>          a block for each day that is over, by hour; two years
-//! ```
+//! A write reaches the kernel, and survives a kill; [`Store::sync`] makes everything written before it durable. A batch
+//! is whole or absent after a crash. The engine has one thread, which sleeps until a memory table is full.
 //!
-//! An hour is open, in memory, until two later ones have begun; then it is sealed into its block and the trail is
-//! restarted. Memory is bounded by the open hours. Nothing here may stop a server: files that cannot be read are left
-//! out and logged once; rows that cannot be written stay in memory while there is room for them, and are then dropped.
+//! The engine trusts its folder, and this file does not:
+//!
+//! - The tables are made under another name, so that a kill during their creation leaves no half of them.
+//! - The engine cuts a journal after its last whole batch without a word; here that is logged. A power cut may leave
+//!   a hole in the journal, which the engine refuses: the journal is then cut before the hole ([`cut_journal`]).
+//! - The engine removes tables that nothing names, also if what names them is lost. It panics at names
+//!   that it does not expect. Both are checked before.
+//! - A panic of the engine while it opens damaged files counts as damage.
+//! - The engine blocks writers for as long as its thread does not keep up, which may be for ever: after a crash there
+//!   are reports of that. Here such a write is refused with [`StoreError::Busy`].
+//! - Memory tables are written to disk together. Otherwise a table that is seldom written to would keep old journals.
 
-use super::block::{self, Block, Row, Rows};
-use super::trail::{Entry, Trail};
-use ahash::AHashSet;
-use engine::amount::Qty;
-use engine::book::candles::{Bucket, Candle, Grid, Mid, fold};
-use engine::id::Outcome;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::row::{About, Key, read_key};
+use fjall::compaction::Leveled;
+use fjall::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
+use std::fmt;
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
-/// Hours that are open at a time.
-const OPEN_HOURS: usize = 2;
-/// Most open hours if none can be sealed.
-const OPEN_HOURS_MAX: usize = 4;
-/// How long minutes and hours are kept.
-const MINUTES_KEPT_HOURS: u32 = 7 * 24;
-const HOURS_KEPT_DAYS: u32 = 730;
-/// A trail that exceeds its live rows by this much is restarted.
-const TRAIL_SLACK_BYTES: u64 = 16 << 20;
-const TRAIL_FACTOR: u64 = 4;
-/// Bound of the market numbers of this server.
-const MARKETS_MAX: u32 = 1 << 22;
-const HOUR_SECS: u32 = 3_600;
-/// File name of the trail.
-const TRAIL: &str = "trail";
+/// The folder of the tables in that of the history.
+pub const FOLDER: &str = "store";
+/// The folder while it is made.
+const MAKING: &str = "store.making";
+/// A file that a complete folder has.
+pub const MARKER: &str = "version";
+/// What it has: a name and a format.
+const ENGINE: &[u8] = b"FJL";
+const FORMAT: u8 = 3;
+/// The folders of tables, and their files.
+pub const KEYSPACES: &str = "keyspaces";
+pub const CURRENT: &str = "current";
+pub const TABLES: &str = "tables";
+/// Extension of journals.
+pub const JOURNAL: &str = "jnl";
+/// Extension of a damaged journal while it is cut.
+const DAMAGED: &str = "damaged";
+/// The last bytes of each batch in a journal.
+const BATCH_END: &[u8] = b"FJL\x03";
+/// Name of the row in [`Table::About`].
+const ABOUT: &[u8] = b"prices";
 
-/// The candle of a market's first outcome in one minute (since 1970), or in a part of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MinuteCandle {
-    pub market: u32,
-    pub minute: u32,
-    pub candle: Candle,
-}
+/// Bytes of memory tables from which they are written to disk.
+const MEMORY_BYTES: u64 = 8 << 20;
+/// The engine's own bound, which is not reached.
+const MEMORY_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of journals from which the engine writes memory tables to disk by itself.
+const JOURNALS_BYTES: u64 = 192 << 20;
+/// Files that are open at a time.
+const FILES_MAX: usize = 64;
+/// Sorted files beside each other before they are merged: each merge rewrites a part of what is there.
+const LEVEL_FILES: u8 = 16;
+const BLOCK_BYTES: u32 = 8 << 10;
+/// A writer is refused from these numbers on. The engine blocks it from 4 memory tables and 30 files on.
+const MEMORY_TABLES_MAX: usize = 3;
+const LEVEL_FILES_MAX: usize = 26;
+/// Bytes of a journal that are read at a time.
+const PIECE_BYTES: usize = 256 << 10;
+/// How long [`Store::wait`] waits, and looks.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_STEP: Duration = Duration::from_millis(5);
 
-/// The result of a query.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoredPrices {
-    /// Oldest first: minutes, and hours where minutes are not kept any more.
-    pub buckets: Vec<Bucket>,
-    /// Some of the data could not be read, or there are no files.
-    pub broken: bool,
-}
-
-/// The history.
-pub struct Store {
-    /// `None`: there is no directory; only the open hours are kept.
-    directory: Option<Directory>,
-    open: BTreeMap<u32, Rows>,
-    /// Rows that the trail lacks or has in an older state: market, minute.
-    unwritten: AHashSet<(u32, u32)>,
-    /// The last price of each market.
-    last: BTreeMap<u32, Mid>,
-    /// Shares filled, by outcome, in markets without a price: for the next row of each.
-    waiting: BTreeMap<u32, [Qty; 2]>,
-    /// The last attempt to write failed; logged once.
-    failing: bool,
-}
-
-/// The directory and its files.
-struct Directory {
-    dir: PathBuf,
-    trail: Trail,
-    /// Hours with a block by minute; days with a block by hour.
-    minutes: BTreeSet<u32>,
-    hours: BTreeSet<u32>,
-    /// Days whose block by hour is older than one of their blocks by minute.
-    outdated: BTreeSet<u32>,
-    damaged: Damaged,
-}
-
-/// Blocks that are known to be damaged, so that each is logged once.
-#[derive(Default)]
-struct Damaged(RefCell<BTreeSet<PathBuf>>);
-
-impl Damaged {
-    fn log_once(&self, path: &Path, why: &dyn std::fmt::Display) {
-        if self.0.borrow_mut().insert(path.to_owned()) {
-            tracing::warn!(%why, file = %path.display(), "a damaged file is left out of the price history");
-        }
-    }
-
-    /// The rows of a market, `None` if they cannot be read.
-    fn rows(&self, path: &Path, market: u32) -> Option<Vec<Row>> {
-        let rows = Block::open(path).and_then(|block| block.rows(market));
-        rows.map_err(|error| self.log_once(path, &error)).ok()
-    }
-
-    /// The rows of all undamaged markets.
-    ///
-    /// # Errors
+/// Why the store cannot be used.
+#[derive(Debug)]
+pub enum StoreError {
     /// The system's.
-    fn all(&self, path: &Path) -> io::Result<Rows> {
-        match Block::open(path).and_then(|block| block.all()) {
-            Ok((rows, 0)) => Ok(rows),
-            Ok((rows, markets)) => {
-                self.log_once(path, &format_args!("{markets} of its markets are damaged"));
-                Ok(rows)
-            }
-            Err(error) if block::is_damage(&error) => {
-                self.log_once(path, &error);
-                Ok(Rows::new())
-            }
-            Err(error) => Err(error),
+    Io(io::Error),
+    /// The files are not those of a whole store.
+    Damaged(String),
+    /// Written by a later program.
+    Later(String),
+    /// Another process has it open.
+    InUse,
+    /// Writing is refused for now: the engine does not keep up.
+    Busy,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Io(error) => error.fmt(f),
+            StoreError::Damaged(why) => write!(f, "it is damaged: {why}"),
+            StoreError::Later(what) => write!(f, "it was written by a later program: {what}"),
+            StoreError::InUse => f.write_str("it is in use by another process"),
+            StoreError::Busy => f.write_str("tables are not written to disk fast enough"),
         }
     }
+}
+
+impl std::error::Error for StoreError {}
+
+impl From<StoreError> for io::Error {
+    fn from(error: StoreError) -> io::Error {
+        match error {
+            StoreError::Io(error) => error,
+            error => io::Error::other(error),
+        }
+    }
+}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> StoreError {
+        StoreError::Io(error)
+    }
+}
+
+impl From<fjall::Error> for StoreError {
+    fn from(error: fjall::Error) -> StoreError {
+        match error {
+            fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error))
+                if error.kind() != io::ErrorKind::UnexpectedEof =>
+            {
+                StoreError::Io(error)
+            }
+            fjall::Error::Poisoned => StoreError::Io(io::Error::other("an earlier write failed")),
+            fjall::Error::Locked => StoreError::InUse,
+            error => StoreError::Damaged(error.to_string()),
+        }
+    }
+}
+
+/// The tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    Minutes,
+    Hours,
+    About,
+}
+
+impl Table {
+    pub const PRICES: [Table; 2] = [Table::Minutes, Table::Hours];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Minutes => "prices",
+            Table::Hours => "price_hours",
+            Table::About => "about",
+        }
+    }
+}
+
+/// The first minute and the first hour that are kept. Rows before them are removed when tables are merged.
+#[derive(Debug, Default)]
+struct Kept {
+    minute: AtomicU32,
+    hour: AtomicU32,
+}
+
+/// The open tables.
+pub struct Store {
+    db: Database,
+    minutes: Keyspace,
+    hours: Keyspace,
+    about: Keyspace,
+    kept: Arc<Kept>,
+    /// What the last whole state of the prices was.
+    pub known: About,
+}
+
+/// Rows that are written together.
+#[derive(Default)]
+pub struct Batch(Vec<(Table, Vec<u8>, Option<Vec<u8>>)>);
+
+impl Batch {
+    pub fn put(&mut self, table: Table, key: Key, value: Vec<u8>) {
+        self.0.push((table, key.to_vec(), Some(value)));
+    }
+
+    pub fn remove(&mut self, table: Table, key: Key) {
+        self.0.push((table, key.to_vec(), None));
+    }
+
+    pub fn put_about(&mut self, about: &About) {
+        self.0.push((Table::About, ABOUT.to_vec(), Some(about.write())));
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The bytes of a value.
+pub type Value = fjall::UserValue;
+
+/// What one table takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub bytes: u64,
+    pub files: usize,
 }
 
 impl Store {
-    /// Opens the history of a directory, which is created if needed. Without a usable directory, the history is kept
-    /// only in memory.
-    pub fn open(dir: Option<&Path>) -> Store {
-        let mut store = Store {
-            directory: None,
-            open: BTreeMap::new(),
-            unwritten: AHashSet::new(),
-            last: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            failing: false,
+    /// Opens the tables in `folder`, the folder of the history, and creates them if they are missing. `cache_bytes` of
+    /// what was read stay in memory.
+    ///
+    /// # Errors
+    /// [`StoreError`]. The files are then as they were, but for a torn end of the journal.
+    pub fn open(folder: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let place = folder.join(FOLDER);
+        if !place.try_exists()? {
+            create(folder, cache_bytes)?;
+        }
+        Store::open_existing(folder, cache_bytes)
+    }
+
+    /// As [`Store::open`], but fails if there are no tables.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn open_existing(folder: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
+        let place = folder.join(FOLDER);
+        check_marker(&place)?;
+        check_layout(&place)?;
+        put_back(&place)?;
+        // Without one the engine would number new rows from zero, before the old ones.
+        let no_journal = || StoreError::Damaged(format!("{} has no journal", place.display()));
+        let journal = newest_journal(&place)?.ok_or_else(no_journal)?;
+        let whole = end_of_batches(&File::open(&journal)?)?;
+        let store = match Store::open_at(&place, cache_bytes) {
+            Err(StoreError::Damaged(why)) => cut_journal(&journal, &place, cache_bytes)
+                .map_err(|error| if let StoreError::Io(_) = error { error } else { StoreError::Damaged(why) })?,
+            opened => opened?,
         };
-        if let Some(dir) = dir {
-            match store.read(dir) {
-                Ok(directory) => store.directory = Some(directory),
-                Err(error) => {
-                    tracing::warn!(%error, dir = %dir.display(), "the price history is kept only in memory: its \
-                        directory cannot be used")
-                }
-            }
+        let left = journal.metadata()?.len();
+        if left < whole {
+            let bytes = whole - left;
+            tracing::warn!(
+                bytes,
+                "the journal of the price history was damaged; its last bytes are removed, and with \
+                them prices of the last hours"
+            );
         }
-        store.settle();
-        store
+        Ok(store)
     }
 
-    fn read(&mut self, dir: &Path) -> io::Result<Directory> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        let (mut minutes, mut hours, mut outdated) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        let damaged = Damaged::default();
-        for entry in std::fs::read_dir(dir)? {
-            let path = entry?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let numbered = |prefix: &str| name.strip_prefix(prefix)?.parse::<u32>().ok();
-            if name.ends_with(".new") {
-                let _ = std::fs::remove_file(&path);
-            } else if let Some(hour) = numbered("minutes-") {
-                match Block::open(&path) {
-                    Ok(block) => _ = minutes.insert(hour, block.head.through),
-                    Err(error) => damaged.log_once(&path, &error),
-                }
-            } else if let Some(day) = numbered("hours-") {
-                match Block::open(&path) {
-                    Ok(_) => _ = hours.insert(day),
-                    Err(error) => {
-                        damaged.log_once(&path, &error);
-                        outdated.insert(day);
-                    }
-                }
-            }
-        }
-        let left_out = damaged.0.borrow().len();
-        if left_out > 0 && minutes.is_empty() && hours.is_empty() {
-            tracing::warn!(left_out, dir = %dir.display(), "no file of the price history can be read: charts begin \
-                with this start");
-        }
-        let open = &mut self.open;
-        let mut trail = Trail::open(&dir.join(TRAIL), |frame, entry| {
-            let hour = entry.minute / 60;
-            let sealed = minutes.get(&hour).is_some_and(|through| frame <= *through);
-            if !sealed && entry.market < MARKETS_MAX {
-                let rows = open.entry(hour).or_default().entry(entry.market).or_default();
-                *slot(rows, entry.row.slot, entry.row.candle) = entry.row.candle;
-            }
-        })?;
-        trail.not_before(minutes.values().copied().max().unwrap_or(0));
-        let minutes: BTreeSet<u32> = minutes.into_keys().collect();
-        // An hour that was opened again: its block has the rest of its rows.
-        for (hour, rows) in open.iter_mut().filter(|(hour, _)| minutes.contains(hour)) {
-            match damaged.all(&minutes_path(dir, *hour)) {
-                Ok(sealed) => merge(rows, sealed),
-                Err(error) => {
-                    tracing::warn!(%error, hour, "an hour of the price history cannot be read; charts lack it")
-                }
-            }
-        }
-        for rows in open.values() {
-            self.last.extend(rows.iter().filter_map(|(market, rows)| Some((*market, rows.last()?.candle.close))));
-        }
-        Ok(Directory { dir: dir.to_owned(), trail, minutes, hours, outdated, damaged })
+    fn open_at(place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
+        let opened = catch_unwind(AssertUnwindSafe(|| Store::open_unguarded(place, cache_bytes)));
+        opened.unwrap_or_else(|_| Err(StoreError::Damaged("its files do not fit together".to_owned())))
     }
 
-    /// Adds minutes from the feed: each continues the row of its minute.
-    pub fn add(&mut self, minutes: &[MinuteCandle]) {
-        for added in minutes.iter().filter(|added| added.market < MARKETS_MAX) {
-            self.last.insert(added.market, added.candle.close);
-            let row = (added.minute % 60) as u16;
-            let mut candle = added.candle;
-            let waited = self.waiting.remove(&added.market).unwrap_or_default();
-            candle.volume.iter_mut().zip(waited).for_each(|(volume, waited)| add(volume, waited));
-            let rows = self.hour(added.minute / 60).entry(added.market).or_default();
-            match rows.binary_search_by_key(&row, |row| row.slot) {
-                Ok(at) => rows[at].candle.join(&candle),
-                Err(at) => rows.insert(at, Row { slot: row, candle }),
-            }
-            self.unwritten.insert((added.market, added.minute));
-        }
-        self.settle();
-    }
-
-    /// Adds shares filled on this server. A market without a price has no row for them: they wait in memory for its
-    /// next row.
-    pub fn fill(&mut self, market: u32, outcome: Outcome, shares: Qty, minute: u32) {
-        if market >= MARKETS_MAX {
-            return;
-        }
-        let Some(last) = self.last.get(&market).copied() else {
-            return add(&mut self.waiting.entry(market).or_default()[outcome as usize], shares);
+    fn open_unguarded(place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
+        let kept = Arc::new(Kept::default());
+        let filters = Arc::clone(&kept);
+        let db = Database::builder(place)
+            .cache_size(cache_bytes)
+            .max_cached_files(Some(FILES_MAX))
+            .max_journaling_size(JOURNALS_BYTES)
+            // One is enough, and a lost insert was seen with several only.
+            .worker_threads(1)
+            .with_compaction_filter_factories(Arc::new(move |name: &str| filter(name, &filters)))
+            .open()?;
+        let [minutes, hours, about] =
+            [Table::Minutes, Table::Hours, Table::About].map(|table| db.keyspace(table.name(), options));
+        let (minutes, hours, about) = (minutes?, hours?, about?);
+        let known = match about.get(ABOUT)? {
+            None => About::default(),
+            Some(bytes) => About::read(&bytes).ok_or_else(|| match About::later_version(&bytes) {
+                Some(version) => StoreError::Later(format!("version {version} of its prices")),
+                None => StoreError::Damaged("what is known of its prices cannot be read".to_owned()),
+            })?,
         };
-        let rows = self.hour(minute / 60).entry(market).or_default();
-        let candle = slot(rows, (minute % 60) as u16, Candle::at(last));
-        add(&mut candle.volume[outcome as usize], shares);
-        self.unwritten.insert((market, minute));
-        self.settle();
+        let store = Store { db, minutes, hours, about, kept, known };
+        store.keep(&store.known);
+        Ok(store)
     }
 
-    /// The rows of an hour, which is open from now on.
-    fn hour(&mut self, hour: u32) -> &mut Rows {
-        let directory = &self.directory;
-        self.open.entry(hour).or_insert_with(|| {
-            let Some(directory) = directory.as_ref().filter(|directory| directory.minutes.contains(&hour)) else {
-                return Rows::new();
-            };
-            let sealed = directory.damaged.all(&minutes_path(&directory.dir, hour));
-            sealed.unwrap_or_else(|error| {
-                tracing::warn!(%error, hour, "an hour of the price history cannot be read; charts lack it");
-                Rows::new()
-            })
+    /// From now on merges remove what is not kept.
+    fn keep(&self, about: &About) {
+        let hour = about.unsealed.first().map_or(about.minutes_from, |hour| about.minutes_from.min(*hour));
+        self.kept.minute.store(hour.saturating_mul(60), Ordering::Relaxed);
+        self.kept.hour.store(about.hours_from, Ordering::Relaxed);
+    }
+
+    fn table(&self, table: Table) -> &Keyspace {
+        match table {
+            Table::Minutes => &self.minutes,
+            Table::Hours => &self.hours,
+            Table::About => &self.about,
+        }
+    }
+
+    /// Market, time and value of the rows whose keys are in the range, in their order.
+    ///
+    /// # Errors
+    /// Each row may be an error; the rows after it may be missing.
+    pub fn scan(
+        &self,
+        table: Table,
+        keys: RangeInclusive<Key>,
+    ) -> impl DoubleEndedIterator<Item = Result<(u32, u32, Value), StoreError>> + use<> {
+        let rows = self.table(table).range(keys);
+        rows.map(|row| {
+            let (key, value) = row.into_inner()?;
+            let (market, time) =
+                read_key(&key).ok_or_else(|| StoreError::Damaged(format!("a key of {} bytes", key.len())))?;
+            Ok((market, time, value))
         })
     }
 
-    /// The newest minute with any data; all minutes before it count as known.
-    pub fn newest(&self) -> Option<u32> {
-        let end_of_hour = |hour: u32| hour.saturating_mul(60).saturating_add(59);
-        let rows = |(hour, rows): (&u32, &Rows)| {
-            let slot = rows.values().filter_map(|rows| rows.last()).map(|row| u32::from(row.slot)).max()?;
-            Some(hour.saturating_mul(60).saturating_add(slot))
-        };
-        let open = self.open.iter().filter_map(rows).max();
-        let directory = self.directory.as_ref();
-        let minutes = directory.and_then(|directory| directory.minutes.last().copied()).map(end_of_hour);
-        let hours = directory.and_then(|directory| directory.hours.last().copied());
-        let hours = hours.map(|day| end_of_hour(day.saturating_mul(24).saturating_add(23)));
-        open.max(minutes).max(hours)
+    /// Whether there is a row.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn has(&self, table: Table, key: Key) -> Result<bool, StoreError> {
+        Ok(self.table(table).contains_key(key)?)
     }
 
-    /// Number of rows that the trail lacks.
-    pub fn unwritten(&self) -> usize {
-        self.unwritten.len()
-    }
-
-    /// Writes the open rows that have changed. Rows that cannot be written are tried again the next time.
-    pub fn write(&mut self) {
-        let Some(directory) = &mut self.directory else { return self.unwritten.clear() };
-        if self.unwritten.is_empty() {
-            return;
+    /// Writes the rows and what is known after them, together, to the kernel.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`]: nothing was written, and a later call may write it. After another error the store must be
+    /// opened again.
+    pub fn write(&mut self, mut batch: Batch, about: About) -> Result<(), StoreError> {
+        if self.is_busy() {
+            return Err(StoreError::Busy);
         }
-        let rows: u64 = self.open.values().flat_map(BTreeMap::values).map(|rows| rows.len() as u64).sum();
-        let written = if directory.trail.bytes() > TRAIL_SLACK_BYTES + TRAIL_FACTOR * rows * block::ROW_BYTES as u64 {
-            directory.trail.restart(&entries(&self.open))
-        } else {
-            let open = &self.open;
-            let changed = self.unwritten.iter().filter_map(|(market, minute)| {
-                let (rows, at) = (open.get(&(minute / 60))?.get(market)?, (minute % 60) as u16);
-                let row = rows[rows.binary_search_by_key(&at, |row| row.slot).ok()?];
-                Some(Entry { market: *market, minute: *minute, row })
-            });
-            directory.trail.append(&changed.collect::<Vec<_>>())
-        };
-        if written.is_ok() {
-            self.unwritten.clear();
-        }
-        self.written(written);
-    }
-
-    /// Logs that writing fails, and that it works again.
-    fn written(&mut self, written: io::Result<()>) {
-        match &written {
-            Ok(()) if self.failing => tracing::info!("the price history can be written again"),
-            Err(error) if !self.failing => {
-                tracing::warn!(%error, "the price history cannot be written; it is kept in memory and tried again")
-            }
-            _ => {}
-        }
-        self.failing = written.is_err();
-    }
-
-    /// Seals hours that are over, down to the number that stays open.
-    fn settle(&mut self) {
-        while self.open.len() > OPEN_HOURS {
-            let oldest = *self.open.keys().next().expect("there are several");
-            let sealed = match &mut self.directory {
-                Some(directory) => directory.seal(oldest, &self.open),
-                None => Ok(()),
-            };
-            let failed = sealed.is_err();
-            self.written(sealed);
-            if failed && self.open.len() <= OPEN_HOURS_MAX {
-                return;
-            }
-            self.open.remove(&oldest);
-            self.unwritten.retain(|(_, minute)| minute / 60 != oldest);
-        }
-    }
-
-    /// The data of a market with a start within `secs` (Unix). The reader folds it into stretches of `step` seconds, so
-    /// hours are used where whole hours are enough.
-    pub fn find(&self, market: u32, secs: RangeInclusive<u64>, step: u64) -> StoredPrices {
-        let mut found = StoredPrices { buckets: Vec::new(), broken: self.directory.is_none() };
-        // The market's clock has not reached the start: there is no data yet, and the range is empty.
-        if secs.is_empty() {
-            return found;
-        }
-        let day_of = |secs: u64| u32::try_from(secs / 86_400).unwrap_or(u32::MAX);
-        let days = day_of(*secs.start())..=day_of(*secs.end());
-        let mut known: BTreeSet<u32> = self.open.keys().map(|hour| hour / 24).collect();
-        if let Some(directory) = &self.directory {
-            known.extend(directory.minutes.iter().map(|hour| hour / 24));
-            known.extend(&directory.hours);
-        }
-        for day in known.range(days) {
-            self.find_day(market, *day, step.is_multiple_of(u64::from(HOUR_SECS)), &mut found);
-        }
-        found.buckets.retain(|bucket| secs.contains(&bucket.start));
-        found
-    }
-
-    fn find_day(&self, market: u32, day: u32, hours_do: bool, found: &mut StoredPrices) {
-        let mut by_hour: Option<Vec<Row>> = None;
-        let directory = self.directory.as_ref();
-        let has_hours = directory.is_some_and(|directory| directory.hours.contains(&day));
-        let current = has_hours && directory.is_some_and(|directory| !directory.outdated.contains(&day));
-        for hour in day.saturating_mul(24)..day.saturating_add(1).saturating_mul(24) {
-            if let Some(rows) = self.open.get(&hour) {
-                extend(found, rows.get(&market).map_or(&[], Vec::as_slice), hour, 60);
-                continue;
-            }
-            let Some(directory) = directory else { continue };
-            if directory.minutes.contains(&hour) && !(hours_do && current) {
-                match directory.damaged.rows(&minutes_path(&directory.dir, hour), market) {
-                    Some(rows) => extend(found, &rows, hour, 60),
-                    None => found.broken = true,
-                }
-            } else if has_hours {
-                let rows = by_hour.get_or_insert_with(|| {
-                    let read = directory.damaged.rows(&hours_path(&directory.dir, day), market);
-                    found.broken |= read.is_none();
-                    read.unwrap_or_default()
-                });
-                if let Some(row) = rows.iter().find(|row| u32::from(row.slot) == hour % 24) {
-                    extend(found, &[Row { slot: 0, ..*row }], hour, 60);
-                }
+        batch.put_about(&about);
+        let mut writes: OwnedWriteBatch = self.db.batch();
+        for (table, key, value) in batch.0 {
+            match value {
+                Some(value) => writes.insert(self.table(table), key, value),
+                None => writes.remove(self.table(table), key),
             }
         }
-    }
-}
-
-impl Directory {
-    /// Writes the block of an hour and restarts the trail with the other open hours.
-    fn seal(&mut self, hour: u32, open: &BTreeMap<u32, Rows>) -> io::Result<()> {
-        let through = self.trail.sequence();
-        block::write(&minutes_path(&self.dir, hour), 60, hour.saturating_mul(60), through, &open[&hour])?;
-        self.minutes.insert(hour);
-        self.outdated.insert(hour / 24);
-        let rest: BTreeMap<u32, Rows> =
-            open.iter().filter(|(other, _)| **other != hour).map(|(other, rows)| (*other, rows.clone())).collect();
-        self.trail.restart(&entries(&rest))?;
-        let newest = open.keys().chain(&self.minutes).max().copied().unwrap_or(hour);
-        self.fold_days(newest / 24);
-        self.forget(newest);
+        writes.commit()?;
+        self.keep(&about);
+        self.known = about;
+        if self.db.write_buffer_size() > MEMORY_BYTES {
+            self.settle()?;
+        }
         Ok(())
     }
 
-    /// Writes the blocks by hour of days before `today` that have none, or an outdated one.
-    fn fold_days(&mut self, today: u32) {
-        let by_minute: BTreeSet<u32> = self.minutes.iter().map(|hour| hour / 24).collect();
-        let due = |day: &&u32| **day < today && (self.outdated.contains(day) || !self.hours.contains(day));
-        let due: Vec<u32> = by_minute.iter().filter(due).copied().collect();
-        for day in due {
-            match self.fold_day(day) {
-                Ok(()) => {
-                    self.hours.insert(day);
-                    self.outdated.remove(&day);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, day, "a day of the price history cannot be folded into hours; it is tried \
-                        again")
-                }
+    /// Waits until a write is not refused with [`StoreError::Busy`].
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] if that takes too long.
+    pub fn wait(&self) -> Result<(), StoreError> {
+        let started = Instant::now();
+        while self.is_busy() {
+            if started.elapsed() >= WAIT_MAX {
+                return Err(StoreError::Busy);
             }
+            std::thread::sleep(WAIT_STEP);
         }
+        Ok(())
     }
 
-    fn fold_day(&self, day: u32) -> io::Result<()> {
-        let path = hours_path(&self.dir, day);
-        // Hours whose minutes are gone or damaged stay as they were folded before.
-        let mut rows = if self.hours.contains(&day) { self.damaged.all(&path)? } else { Rows::new() };
-        for hour in self.minutes.range(day * 24..(day + 1) * 24) {
-            for (market, minutes) in self.damaged.all(&minutes_path(&self.dir, *hour))? {
-                let buckets = minutes.iter().map(|row| Bucket { start: u64::from(row.slot) * 60, candle: row.candle });
-                if let Some(whole) = fold(buckets, Grid::HOUR).first() {
-                    *slot(rows.entry(market).or_default(), (hour % 24) as u16, whole.candle) = whole.candle;
-                }
-            }
-        }
-        block::write(&path, HOUR_SECS, day * 24, 0, &rows)
+    fn is_busy(&self) -> bool {
+        Table::PRICES.map(|table| self.table(table)).iter().any(|table| {
+            table.sealed_memtable_count() >= MEMORY_TABLES_MAX || table.l0_table_count() >= LEVEL_FILES_MAX
+        })
     }
 
-    /// Removes what is older than the kept range.
-    fn forget(&mut self, newest: u32) {
-        let oldest = newest.saturating_sub(MINUTES_KEPT_HOURS);
-        let (hours, outdated, dir) = (&self.hours, &self.outdated, &self.dir);
-        self.minutes.retain(|hour| {
-            let folded = hours.contains(&(hour / 24)) && !outdated.contains(&(hour / 24));
-            let kept = *hour >= oldest || !folded;
-            kept || std::fs::remove_file(minutes_path(dir, *hour)).is_err()
-        });
-        let oldest = (newest / 24).saturating_sub(HOURS_KEPT_DAYS);
-        self.hours.retain(|day| *day >= oldest || std::fs::remove_file(hours_path(dir, *day)).is_err());
+    /// Lets the engine write its memory tables to disk, unless it does so already.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn settle(&self) -> Result<(), StoreError> {
+        for table in [&self.minutes, &self.hours, &self.about] {
+            if table.sealed_memtable_count() == 0 {
+                table.rotate_memtable()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes everything that was written durable.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn sync(&self) -> Result<(), StoreError> {
+        Ok(self.db.persist(PersistMode::SyncAll)?)
+    }
+
+    /// Writes everything into sorted files, and merges them.
+    #[cfg(test)]
+    pub fn merge(&self) -> Result<(), StoreError> {
+        for table in [&self.minutes, &self.hours, &self.about] {
+            table.rotate_memtable_and_wait()?;
+            table.major_compact()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything is in sorted files.
+    #[cfg(test)]
+    pub fn rest(&self) -> Result<(), StoreError> {
+        [&self.minutes, &self.hours, &self.about].iter().try_for_each(|table| Ok(table.rotate_memtable_and_wait()?))
+    }
+
+    /// Replaces what is known by bytes.
+    #[cfg(test)]
+    pub fn put_raw_about(&self, bytes: &[u8]) {
+        self.about.insert(ABOUT, bytes).expect("written");
+    }
+
+    pub fn size(&self, table: Table) -> Size {
+        let table = self.table(table);
+        Size { bytes: table.disk_space(), files: table.table_count() }
+    }
+
+    /// Bytes of the journals.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn journal_bytes(&self) -> Result<u64, StoreError> {
+        Ok(self.db.journal_disk_space()?)
     }
 }
 
-/// Removes everything later than that second from the history of a stopped server: it was recorded with a wrong clock.
-/// Does nothing if the folder does not exist.
-///
-/// # Errors
-/// The system's. A repeated call continues.
-pub fn set_back(dir: &Path, secs: u64) -> io::Result<()> {
-    if !dir.is_dir() {
-        return Ok(());
+fn options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(MEMORY_BYTES_MAX)
+        .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+        // Prices are read by ranges, for which filters do nothing.
+        .filter_policy(FilterPolicy::disabled())
+        .compaction_strategy(Arc::new(Leveled::default().with_l0_threshold(LEVEL_FILES)))
+}
+
+/// Makes empty tables, which have their name only when they are complete.
+fn create(folder: &Path, cache_bytes: u64) -> Result<(), StoreError> {
+    let making = folder.join(MAKING);
+    match fs::remove_dir_all(&making) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
     }
-    let minute = u32::try_from(secs / 60).unwrap_or(u32::MAX);
-    let (hour, day) = (minute / 60, minute / 60 / 24);
-    let mut rest = BTreeMap::new();
-    let mut is_later = false;
-    let mut trail = Trail::open(&dir.join(TRAIL), |_, entry| {
-        if entry.minute <= minute {
-            rest.insert((entry.market, entry.minute), entry);
-        } else {
-            is_later = true;
+    DirBuilder::new().mode(0o700).create(&making)?;
+    Store::open_at(&making, cache_bytes)?.sync()?;
+    fs::rename(&making, folder.join(FOLDER))?;
+    File::open(folder)?.sync_all()?;
+    Ok(())
+}
+
+/// Checks which engine the tables are of, before anything is opened.
+fn check_marker(place: &Path) -> Result<(), StoreError> {
+    let marker = match fs::read(place.join(MARKER)) {
+        Ok(marker) => marker,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(StoreError::Damaged(format!("{} has no file {MARKER}", place.display())));
         }
-    })?;
-    let mut through = 0;
-    for entry in std::fs::read_dir(dir)? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let numbered = |prefix: &str| name.strip_prefix(prefix)?.parse::<u32>().ok();
-        let (of_hour, of_day) = (numbered("minutes-"), numbered("hours-"));
-        if of_hour.is_some() {
-            // Frames of the trail continue after those that any block names.
-            through = Block::open(&path).map_or(through, |block| through.max(block.head.through));
-        }
-        if of_hour.is_some_and(|of| of > hour) || of_day.is_some_and(|of| of > day) {
-            std::fs::remove_file(&path)?;
-        } else if of_hour == Some(hour) {
-            cut_block(&path, (minute % 60) as u16)?;
-        } else if of_day == Some(day) {
-            cut_block(&path, (hour % 24) as u16)?;
+        Err(error) => return Err(error.into()),
+    };
+    match marker.strip_prefix(ENGINE) {
+        Some([FORMAT]) => Ok(()),
+        Some([format]) if *format > FORMAT => Err(StoreError::Later(format!("format {format} of its tables"))),
+        _ => Err(StoreError::Damaged(format!("the file {MARKER} is not that of a store"))),
+    }
+}
+
+/// Checks the names in the folder, before the engine reads them: it panics at those that it does not expect, which may
+/// end the process, and it removes folders of tables that do not say which of them count, as well as all folders that
+/// the first one does not name.
+fn check_layout(place: &Path) -> Result<(), StoreError> {
+    let unfit = |path: &Path, what: &str| Err(StoreError::Damaged(format!("{} {what}", path.display())));
+    for path in entries(place)? {
+        if path.extension().is_some_and(|extension| extension == JOURNAL) && !(is_numbered(&path) && path.is_file()) {
+            return unfit(&path, "is not a journal");
         }
     }
-    if is_later {
-        trail.not_before(through);
-        trail.restart(&rest.into_values().collect::<Vec<_>>())?;
+    let keyspaces = place.join(KEYSPACES);
+    let mut folders = entries(&keyspaces)?;
+    if let Some(path) = folders.iter().find(|path| !(is_numbered(path) && path.is_dir())) {
+        return unfit(path, "is not a folder of tables");
+    }
+    // The first one names the others.
+    let first = keyspaces.join("0");
+    folders.push(first.clone());
+    for folder in folders {
+        let tables = match entries(&folder.join(TABLES)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            tables => tables?,
+        };
+        if let Some(path) = tables.iter().find(|path| !(is_numbered(path) && path.is_file())) {
+            return unfit(path, "is not a table");
+        }
+        if !(tables.is_empty() && folder != first || folder.join(CURRENT).is_file()) {
+            return unfit(&folder, &format!("has no file {CURRENT}"));
+        }
     }
     Ok(())
 }
 
-/// Keeps only the rows of a block up to that slot. A damaged block is left unchanged.
-fn cut_block(path: &Path, last: u16) -> io::Result<()> {
-    let Ok((head, mut rows)) = Block::open(path).and_then(|block| Ok((block.head, block.all()?.0))) else {
-        return Ok(());
-    };
-    rows.values_mut().for_each(|rows| rows.retain(|row| row.slot <= last));
-    rows.retain(|_, rows| !rows.is_empty());
-    block::write(path, head.slot_secs, head.first, head.through, &rows)
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
 }
 
-fn minutes_path(dir: &Path, hour: u32) -> PathBuf {
-    dir.join(format!("minutes-{hour}"))
+/// Whether the name is a number, without its extension.
+fn is_numbered(path: &Path) -> bool {
+    path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| stem.parse::<u64>().is_ok())
 }
 
-fn hours_path(dir: &Path, day: u32) -> PathBuf {
-    dir.join(format!("hours-{day}"))
+/// The journal that is written to.
+fn newest_journal(place: &Path) -> io::Result<Option<PathBuf>> {
+    let mut newest = None;
+    for entry in fs::read_dir(place)? {
+        let path = entry?.path();
+        let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+        if let Some(number) = number.filter(|_| path.extension().is_some_and(|extension| extension == JOURNAL)) {
+            newest = newest.max(Some((number, path)));
+        }
+    }
+    Ok(newest.map(|(_, path)| path))
 }
 
-fn add(volume: &mut Qty, shares: Qty) {
-    volume.0 = volume.0.saturating_add(shares.0);
+/// Undoes what a kill during [`cut_journal`] left.
+fn put_back(place: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(place)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == DAMAGED) {
+            fs::rename(&path, path.with_extension(JOURNAL))?;
+        }
+    }
+    Ok(())
 }
 
-/// The candle of a slot; a missing one is created as `fresh`.
-fn slot(rows: &mut Vec<Row>, slot: u16, fresh: Candle) -> &mut Candle {
-    let at = match rows.binary_search_by_key(&slot, |row| row.slot) {
-        Ok(at) => at,
-        Err(at) => {
-            rows.insert(at, Row { slot, candle: fresh });
-            at
+/// Where the last batch of a journal seems to end; zeros without meaning may follow.
+///
+/// # Errors
+/// The system's.
+pub fn end_of_batches(journal: &File) -> io::Result<u64> {
+    let mut bytes = vec![0; PIECE_BYTES + BATCH_END.len() - 1];
+    let mut piece_end = journal.metadata()?.len();
+    while piece_end > 0 {
+        let from = piece_end.saturating_sub(PIECE_BYTES as u64);
+        // With the first bytes of the piece after it, which may have the rest of an end.
+        let mut length = 0;
+        while length < bytes.len()
+            && let read @ 1.. = journal.read_at(&mut bytes[length..], from + length as u64)?
+        {
+            length += read;
+        }
+        if let Some(at) = memchr::memmem::rfind(&bytes[..length], BATCH_END) {
+            return Ok(from + (at + BATCH_END.len()) as u64);
+        }
+        piece_end = from;
+    }
+    Ok(0)
+}
+
+/// Opens a store whose newest journal the engine refuses, with as much of it as the engine takes: a journal is taken up
+/// to a place and refused beyond it, so that a binary search over the ends of its batches finds the place. The whole
+/// journal is kept beside it until the store is open.
+fn cut_journal(journal: &Path, place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
+    let whole = journal.with_extension(DAMAGED);
+    let bytes = fs::read(journal)?;
+    fs::write(&whole, &bytes)?;
+    let mut ends = vec![0];
+    ends.extend(memchr::memmem::find_iter(&bytes, BATCH_END).map(|at| at + BATCH_END.len()));
+    let opens = |end: &usize| -> Result<Option<Store>, StoreError> {
+        fs::write(journal, &bytes[..*end])?;
+        match Store::open_at(place, cache_bytes) {
+            Err(StoreError::Damaged(_)) => Ok(None),
+            opened => opened.map(Some),
         }
     };
-    &mut rows[at].candle
-}
-
-/// Adds the rows of a block that are not in `rows`.
-fn merge(rows: &mut Rows, sealed: Rows) {
-    for (market, sealed) in sealed {
-        let rows = rows.entry(market).or_default();
-        for row in sealed {
-            slot(rows, row.slot, row.candle);
+    let (mut taken, mut refused) = (0, ends.len());
+    while refused - taken > 1 {
+        let middle = taken + (refused - taken) / 2;
+        if opens(&ends[middle])?.is_some() {
+            taken = middle;
+        } else {
+            refused = middle;
+        }
+    }
+    match opens(&ends[taken])? {
+        Some(store) => {
+            store.sync()?;
+            fs::remove_file(&whole)?;
+            Ok(store)
+        }
+        // The damage is elsewhere.
+        None => {
+            fs::rename(&whole, journal)?;
+            Err(StoreError::Damaged("its tables cannot be opened".to_owned()))
         }
     }
 }
 
-/// Every row of these hours.
-fn entries(open: &BTreeMap<u32, Rows>) -> Vec<Entry> {
-    let of_hour = |(hour, rows): (&u32, &Rows)| {
-        let hour = *hour;
-        let entry = move |market: u32, row: &Row| Entry { market, minute: hour * 60 + u32::from(row.slot), row: *row };
-        rows.iter().flat_map(|(market, rows)| rows.iter().map(move |row| entry(*market, row))).collect::<Vec<_>>()
-    };
-    open.iter().flat_map(of_hour).collect()
+/// Removes rows before a time from a table of prices.
+struct Filter {
+    kept: Arc<Kept>,
+    table: Table,
 }
 
-/// Adds rows of an hour, `slot_secs` apart, to the result.
-fn extend(found: &mut StoredPrices, rows: &[Row], hour: u32, slot_secs: u64) {
-    let start = u64::from(hour) * u64::from(HOUR_SECS);
-    let bucket = |row: &Row| Bucket { start: start + u64::from(row.slot) * slot_secs, candle: row.candle };
-    found.buckets.extend(rows.iter().map(bucket));
+/// What removes rows of the table with that name, if anything does.
+fn filter(name: &str, kept: &Arc<Kept>) -> Option<Arc<dyn Factory>> {
+    let table = Table::PRICES.into_iter().find(|table| table.name() == name)?;
+    Some(Arc::new(Filter { kept: Arc::clone(kept), table }))
+}
+
+impl Filter {
+    fn first(&self) -> u32 {
+        match self.table {
+            Table::Minutes => self.kept.minute.load(Ordering::Relaxed),
+            Table::Hours | Table::About => self.kept.hour.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Factory for Filter {
+    fn name(&self) -> &str {
+        self.table.name()
+    }
+
+    fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
+        Box::new(Before(self.first()))
+    }
+}
+
+/// Removes rows before this time.
+struct Before(u32);
+
+impl CompactionFilter for Before {
+    fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
+        let is_before = read_key(item.key()).is_some_and(|(_, time)| time < self.0);
+        // Older states of the row, which may come to light, are as old as the row: readers pass over them, too.
+        Ok(if is_before { Verdict::Destroy } else { Verdict::Keep })
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ fn run<F: Future>(future: F) -> F::Output {
 
 /// A history in memory only.
 fn history() -> (History, Recorder, Reader) {
-    History::open(None, Arc::new(Books::new()), Fills::default())
+    History::open(None, 1 << 20, Arc::new(Books::new()), Fills::default())
 }
 
 fn query(reader: &Reader) -> (Query, oneshot::Receiver<Stretches>) {

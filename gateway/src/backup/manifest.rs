@@ -11,7 +11,7 @@ pub const MANIFEST: &str = "manifest.json";
 /// Format of a backup that this build writes. It also reads the first, whose manifests name no encoding of the digest.
 pub const FORMAT: u32 = 2;
 pub const FORMAT_FIRST: u32 = 1;
-/// Bound of a manifest; the price history of two years has fewer than a thousand files.
+/// Bound of a manifest; an entry is some 200 bytes, and files of the history store have up to 64 MiB.
 pub const MANIFEST_BYTES_MAX: u64 = 16 << 20;
 
 /// The manifest of a backup.
@@ -56,9 +56,6 @@ pub struct FileEntry {
     pub sha256: String,
 }
 
-/// The file of the price history that is still written to.
-pub const TRAIL: &str = "trail";
-
 /// The meaning of a name in a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -98,10 +95,9 @@ impl Part {
     }
 }
 
-/// Whether a file of the history's folder holds prices.
-pub fn is_history(file: &str) -> bool {
-    let numbered = |prefix: &str| file.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok());
-    file == TRAIL || numbered("minutes-") || numbered("hours-")
+/// Whether a file below the history's folder belongs to its store, or is one of the format before the store.
+fn is_history(file: &str) -> bool {
+    history::is_store_file(file) || history::is_earlier(file)
 }
 
 /// Lower-case hex digits.
@@ -133,6 +129,11 @@ mod tests {
             ("history/trail", Some(Part::History)),
             ("history/minutes-400000", Some(Part::History)),
             ("history/hours-12", Some(Part::History)),
+            ("history/store/0.jnl", Some(Part::History)),
+            ("history/store/keyspaces/1/tables/7", Some(Part::History)),
+            ("history/store/keyspaces/1/tables/../../7", None),
+            ("history/store.making/version", None),
+            ("history/store/0.damaged", None),
             ("server_secret", Some(Part::Secret)),
             ("jwt_secret.check", Some(Part::Secret)),
             ("venue_kinds", Some(Part::Kept)),

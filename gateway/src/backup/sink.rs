@@ -49,11 +49,7 @@ impl Sink for Folder {
     }
 
     fn end(self) -> io::Result<()> {
-        let history = self.temporary.join("history");
-        if history.is_dir() {
-            File::open(history)?.sync_all()?;
-        }
-        File::open(&self.temporary)?.sync_all()?;
+        sync_folders(&self.temporary)?;
         fs::rename(&self.temporary, &self.place)?;
         sync_parent(&self.place)
     }
@@ -162,19 +158,31 @@ fn is_left_over(temporary: &Path, found: &fs::Metadata) -> io::Result<bool> {
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         return Ok(found.len() == 0 || std::str::from_utf8(name).is_ok_and(is_part));
     }
-    let mut folders = vec![(temporary.to_owned(), "")];
+    let mut folders = vec![(temporary.to_owned(), String::new())];
     while let Some((folder, before)) = folders.pop().filter(|_| found.is_dir()) {
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
             let (kind, name) = (entry.file_type()?, entry.file_name());
-            if kind.is_dir() && before.is_empty() && name == "history" {
-                folders.push((entry.path(), "history/"));
-            } else if !kind.is_file() || !is_part(&format!("{before}{}", name.to_string_lossy())) {
+            let name = format!("{before}{}", name.to_string_lossy());
+            if kind.is_dir() && (name == "history" || name.starts_with("history/store")) {
+                folders.push((entry.path(), format!("{name}/")));
+            } else if !kind.is_file() || !is_part(&name) {
                 return Ok(false);
             }
         }
     }
     Ok(found.is_dir())
+}
+
+/// Makes the names in a folder, and in all folders in it, durable.
+pub(crate) fn sync_folders(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_folders(&entry.path())?;
+        }
+    }
+    File::open(folder)?.sync_all()
 }
 
 pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {

@@ -80,7 +80,8 @@ pub struct Past {
 impl Past {
     fn of(books: Arc<Books>) -> Past {
         let (fills, folder) = (Fills::default(), tempfile::tempdir().expect("a temporary directory"));
-        let (history, recorder, reader) = History::open(Some(folder.path().join("history")), books, fills.clone());
+        let (history, recorder, reader) =
+            History::open(Some(folder.path().join("history")), 1 << 20, books, fills.clone());
         let history = Job::new("history", Duration::from_secs(1), move || history).start(&Stop::new());
         let history = history.expect("a thread can be made");
         Past { recorder: RefCell::new(recorder), fills, reader, history, _folder: folder }

@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 pub(super) use venue::is_own_machine_only;
 
 /// The sections of the configuration, in the order of the rows, each with its description.
-pub(super) const SECTIONS: [(&str, &str); 28] = [
+pub(super) const SECTIONS: [(&str, &str); 29] = [
     ("server", "The listener of the wire and the threads that serve it."),
     ("clock", "What a start does when the clock of the machine and the journal disagree."),
     ("log", "Log lines on standard error."),
@@ -28,6 +28,7 @@ pub(super) const SECTIONS: [(&str, &str); 28] = [
     ("data", "The data directory."),
     ("journal", "The write-ahead log."),
     ("archive", "Hours of recorded market data."),
+    ("history", "The store of what has ended: prices by minute and hour."),
     ("venue", "Market data, and how clients of the venue's own kind are answered."),
     ("local", "Accounts that an address makes on a server that only its own machine reaches."),
     ("brand", "Names in keys and headers."),

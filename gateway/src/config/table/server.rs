@@ -277,5 +277,12 @@ fn archive() -> Vec<Setting> {
             0..=1 << 32,
             "For crash tests: the process ends itself at that step of the archive's files; 0: it does not.",
         ),
+        integer(
+            "history.cache_bytes",
+            8 << 20,
+            1 << 20..=64 << 30,
+            "Memory for rows that were read from the history store, in bytes. Rows that are being written take at most \
+             another 64 MiB.",
+        ),
     ]
 }

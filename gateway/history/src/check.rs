@@ -1,0 +1,136 @@
+//! Sizes of a stopped store, and the check of every row in it.
+
+use crate::earlier::is_earlier;
+use crate::prices::candle;
+use crate::row::{MARKETS_MAX, key};
+use crate::store::{Size, Store, StoreError, Table};
+use std::fs;
+use std::path::Path;
+
+/// Memory for what is read meanwhile.
+const CACHE_BYTES: u64 = 8 << 20;
+
+/// One table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSize {
+    pub name: &'static str,
+    pub rows: u64,
+    pub markets: u64,
+    /// Unix seconds of the first row and of the last one.
+    pub span: Option<(u64, u64)>,
+    /// Sorted files on disk; rows of the last hours are in the journal.
+    pub files: usize,
+    pub bytes: u64,
+}
+
+/// What a store takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    pub tables: Vec<TableSize>,
+    pub journal_bytes: u64,
+    /// Files of the earlier format that were not taken over.
+    pub earlier_files: u64,
+}
+
+/// A defect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    pub table: &'static str,
+    /// The market whose rows are concerned; `None`: those of several.
+    pub market: Option<u32>,
+    pub problem: String,
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    pub rows: u64,
+    pub damages: Vec<Damage>,
+}
+
+/// The sizes of the store in the folder of a history. The directory must be stopped and locked by the caller: the engine
+/// cannot open tables without writing to them, as at a start.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn sizes(folder: &Path) -> Result<Sizes, StoreError> {
+    let store = Store::open_existing(folder, CACHE_BYTES)?;
+    let mut tables = Vec::new();
+    for table in Table::PRICES {
+        let (mut rows, mut markets, mut last, mut span) = (0, 0, None, None);
+        let unit = secs_of(table);
+        for row in store.scan(table, [0; 8]..=[0xff; 8]) {
+            let (market, time, _) = row?;
+            rows += 1;
+            markets += u64::from(last.replace(market) != Some(market));
+            let secs = u64::from(time) * unit;
+            let (from, to) = span.unwrap_or((secs, secs));
+            span = Some((secs.min(from), secs.max(to)));
+        }
+        let Size { files, bytes } = store.size(table);
+        tables.push(TableSize { name: table.name(), rows, markets, span, files, bytes });
+    }
+    let mut earlier_files = 0;
+    for entry in fs::read_dir(folder)? {
+        earlier_files += u64::from(entry?.file_name().to_str().is_some_and(is_earlier));
+    }
+    Ok(Sizes { tables, journal_bytes: store.journal_bytes()?, earlier_files })
+}
+
+fn secs_of(table: Table) -> u64 {
+    if table == Table::Minutes { 60 } else { 3_600 }
+}
+
+/// Reads every row of the store in the folder of a history, as [`sizes`]; the checksum of each block is checked by
+/// that.
+///
+/// # Errors
+/// [`StoreError`] if the store cannot be opened; what is wrong inside is among the damages.
+pub fn check(folder: &Path) -> Result<Checked, StoreError> {
+    let store = Store::open_existing(folder, CACHE_BYTES)?;
+    let mut checked = Checked { rows: 0, damages: Vec::new() };
+    let newest = store.known.newest;
+    for table in Table::PRICES {
+        let (mut from, mut step) = (Some(0), 1u32);
+        while let Some(market) = from {
+            let rows = checked.rows;
+            from = checked.markets(&store, table, market, newest).and_then(|last| last.checked_add(step));
+            // What is damaged may hold many markets, whose numbers are unknown.
+            step = if checked.rows > rows { 1 } else { step.saturating_mul(2) };
+        }
+    }
+    Ok(checked)
+}
+
+impl Checked {
+    /// Checks the rows from a market on, up to an error. Returns the last market before it.
+    fn markets(&mut self, store: &Store, table: Table, from: u32, newest: Option<u32>) -> Option<u32> {
+        let mut last = from;
+        for row in store.scan(table, key(from, 0)..=[0xff; 8]) {
+            let (market, time, value) = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    self.note(Damage { table: table.name(), market: None, problem: error.to_string() });
+                    return Some(last);
+                }
+            };
+            (last, self.rows) = (market, self.rows + 1);
+            let is_known = newest.is_some_and(|newest| u64::from(time) * secs_of(table) <= u64::from(newest) * 60);
+            let problem = match candle(&value) {
+                Err(error) => error.to_string(),
+                Ok(_) if market >= MARKETS_MAX => "no market has this number".to_owned(),
+                Ok(_) if !is_known => "a row is newer than the newest that is known".to_owned(),
+                Ok(_) => continue,
+            };
+            self.note(Damage { table: table.name(), market: Some(market), problem });
+        }
+        None
+    }
+
+    /// Adds a defect, once for neighbours.
+    fn note(&mut self, damage: Damage) {
+        if self.damages.last() != Some(&damage) {
+            self.damages.push(damage);
+        }
+    }
+}

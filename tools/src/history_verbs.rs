@@ -1,0 +1,106 @@
+//! `history`: the history store of a stopped data directory. The engine of its tables cannot open them without writing:
+//! it finishes what a crash left, as at a start. So the directory must be stopped, and is locked meanwhile.
+
+use crate::Failure;
+use crate::settings::{DirectoryArgument, print_line};
+use clap::{Args, Subcommand};
+use engine::time::Timestamp;
+use history::{Checked, Damage, Sizes, TableSize, check, sizes};
+use serde_json::{Value, json};
+use std::fmt;
+use std::path::PathBuf;
+use wal::{Dir, Files, Options};
+use wire::instant::ts_text;
+
+#[derive(Subcommand)]
+pub enum HistoryVerb {
+    /// Print rows, markets, span and bytes of each table.
+    Stats(HistoryOptions),
+    /// Read every row, and so check the checksum of every block.
+    Verify(HistoryOptions),
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  papertape history stats papertape-data --json")]
+pub struct HistoryOptions {
+    #[command(flatten)]
+    dir: DirectoryArgument,
+    /// Print JSON, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl HistoryVerb {
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            HistoryVerb::Stats(options) => options.stats(),
+            HistoryVerb::Verify(options) => options.verify(),
+        }
+    }
+}
+
+impl HistoryOptions {
+    /// The folder of the history, in a directory that is locked as long as the lock is held.
+    fn folder(&self) -> Result<(Dir, PathBuf), Failure> {
+        let locked = Dir::open(Files::open_existing(self.dir.path())?, Options::default());
+        let locked = locked.map_err(|error| match error {
+            wal::Error::Locked { .. } => format!("{error}: stop it first"),
+            error => error.to_string(),
+        })?;
+        Ok((locked, self.dir.path().join("history")))
+    }
+
+    fn show(&self, text: impl fmt::Display, value: &Value) {
+        match self.json {
+            true => print_line(value),
+            false => print_line(text),
+        }
+    }
+
+    fn stats(self) -> Result<(), Failure> {
+        let (_locked, folder) = self.folder()?;
+        let Sizes { tables, journal_bytes, earlier_files } =
+            sizes(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let instant = |secs: u64| ts_text(Timestamp::from_secs(secs));
+        for TableSize { name, rows, markets, span, files, bytes } in tables {
+            let (from, to) = span.map(|(from, to)| (instant(from), instant(to))).unzip();
+            let span = from.as_ref().zip(to.as_ref()).map(|(from, to)| format!(", {from} to {to}")).unwrap_or_default();
+            self.show(
+                format_args!("{name}: {rows} rows of {markets} markets{span}; {bytes} bytes in {files} files"),
+                &json!({
+                    "table": name, "rows": rows, "markets": markets, "from": from, "to": to, "bytes": bytes,
+                    "files": files,
+                }),
+            );
+        }
+        self.show(format_args!("journal: {journal_bytes} bytes"), &json!({"journal_bytes": journal_bytes}));
+        if earlier_files > 0 {
+            self.show(
+                format_args!("files of the earlier format, not taken over: {earlier_files}"),
+                &json!({"earlier_files": earlier_files}),
+            );
+        }
+        Ok(())
+    }
+
+    fn verify(self) -> Result<(), Failure> {
+        let (_locked, folder) = self.folder()?;
+        let Checked { rows, damages } = check(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for Damage { table, market, problem } in &damages {
+            let of = market.map(|market| format!(", market {market}")).unwrap_or_default();
+            self.show(
+                format_args!("{table}{of}: {problem}"),
+                &json!({"table": table, "market": market, "problem": problem}),
+            );
+        }
+        let what = match damages.len() {
+            0 => "sound".to_owned(),
+            1 => "1 problem".to_owned(),
+            count => format!("{count} problems"),
+        };
+        if self.json || damages.is_empty() {
+            self.show(format_args!("{what}: {rows} rows"), &json!({"rows": rows, "problems": damages.len()}));
+        }
+        if damages.is_empty() { Ok(()) } else { Err(format!("{}: {what}", folder.display()).into()) }
+    }
+}

@@ -271,7 +271,7 @@ facts! {
         AlertsBegun {
             at: Timestamp,
         },
-        /// A chat or webhook to which alerts go, new or changed.
+        /// A new chat or webhook to which alerts go. Earlier builds wrote it for a change, too.
         AlertTargetSet {
             target: u32,
             channel: Channel,
@@ -318,6 +318,28 @@ facts! {
         DailyLimitReached {
             limit: u32,
             resets_at: Timestamp,
+            at: Timestamp,
+        },
+        /// A chat or webhook has changed.
+        AlertTargetChanged {
+            target: u32,
+            /// Absent: it stays, unless `clears_label`.
+            label: Option<String>,
+            clears_label: bool,
+            /// Absent: they stay.
+            kinds: Option<AlertKinds>,
+            /// Absent: it stays.
+            is_enabled: Option<bool>,
+            at: Timestamp,
+        },
+        /// A notice of the operator. Only of a user with alerts.
+        NoticeRaised {
+            text: String,
+            at: Timestamp,
+        },
+        /// The address of a user that had none.
+        EmailNoted {
+            email: String,
             at: Timestamp,
         },
     }

@@ -239,10 +239,11 @@ mod tests {
     #[test]
     fn all_users_are_asked_in_parts() {
         type First = fn(u64) -> Option<Result<bool, NotNotified>>;
+        type Row = (First, u64, u64, Result<Given, Refusal>, usize);
         let takes: First = |user| Some(Ok(user % 2 == 0));
         let given = |users, owed| Ok(Given { users, owed });
         // (what a shard answers first, the last user, after; the result; how often shards were asked)
-        let rows: [(First, u64, u64, Result<Given, Refusal>, usize); 8] = [
+        let rows: [Row; 8] = [
             (takes, 0, 0, given(0, 0), 0),
             (takes, 1, 0, given(1, 0), 1),
             (takes, 100, 0, given(100, 50), 100),

@@ -53,6 +53,10 @@ pub enum Command {
     NoteKeyUsed {
         key: KeyId,
     },
+    /// The address of a user that has none (gateway/docs/keys.md §6). One that has an address keeps it.
+    NoteEmail {
+        email: String,
+    },
 
     Place(Box<Placement>),
     /// One turn of the user and one record per entry, in order; a failed entry does not stop the next
@@ -169,6 +173,10 @@ pub enum Command {
         target: Option<u32>,
         alert: u64,
         outcome: AlertOutcome,
+    },
+    /// A notice of the operator (gateway/docs/integrations.md §6).
+    Notify {
+        text: String,
     },
 
     Query(Query),
@@ -673,6 +681,8 @@ pub enum Answer {
     Billed(BillingOutcome),
     Alerts(Box<AlertsView>),
     AlertTarget(Box<AlertTarget>),
+    /// Whether a notice is owed to something.
+    Notified(bool),
     /// `None`: nothing is owed.
     OwedAlert(Option<Box<OwedAlert>>),
     Wallet(Box<Wallet>),

@@ -101,6 +101,8 @@ type Fingerprint = [u8; 16];
 
 struct UserSlot {
     state: AtomicU8,
+    /// An address is known.
+    has_email: AtomicBool,
     /// The user's newest key: slot + 1, 0 = none. Written by the user's shard alone.
     newest_key: AtomicU32,
     /// Slot of the user's plans + 1, 0 = none. Written by the user's shard alone.
@@ -239,6 +241,11 @@ impl Directory {
         self.user(user).is_some_and(|slot| slot.state.load(Ordering::Acquire) == KNOWN)
     }
 
+    /// Whether the user has an address.
+    pub fn has_email(&self, user: UserId) -> bool {
+        self.user(user).is_some_and(|slot| slot.has_email.load(Relaxed))
+    }
+
     /// The user of this `sub`, if it exists.
     pub fn by_sub(&self, sub: &str) -> Option<UserId> {
         self.find_sub(sub).filter(|user| self.exists(*user))
@@ -321,7 +328,10 @@ impl Directory {
     /// When a fact about a key precedes its issue: facts of a user come in their order.
     pub fn observe(&self, owner: UserId, fact: &Mutation) {
         match fact {
-            Mutation::UserCreated(fact::UserCreated { sub, .. }) => self.note_user(owner, sub.as_deref()),
+            Mutation::UserCreated(fact::UserCreated { sub, email, .. }) => {
+                self.note_user(owner, sub.as_deref(), email.is_some());
+            }
+            Mutation::EmailNoted(_) => self.note_email(owner),
             Mutation::GrantSet(fact::GrantSet { tier, expires_at, .. }) => {
                 self.note_grant(owner, Some(Grant { tier: *tier, expires_at: *expires_at }));
             }
@@ -374,7 +384,7 @@ impl Directory {
 
     /// Adds a user at boot, in any order of ids.
     pub fn add_user(&self, user: &User) {
-        self.note_user(user.id, user.sub());
+        self.note_user(user.id, user.sub(), user.email().is_some());
         self.note_grant(user.id, user.grant);
         if let Some(billing) = user.billing() {
             self.note_plans(user);
@@ -402,7 +412,7 @@ impl Directory {
         }
     }
 
-    fn note_user(&self, user: UserId, sub: Option<&str>) {
+    fn note_user(&self, user: UserId, sub: Option<&str>, has_email: bool) {
         // At boot ids come in any order, and some were reserved and never used: all below exist as vacant slots.
         while (self.users.len() as u64) < user.0 {
             self.add_slot(VACANT, None);
@@ -413,7 +423,12 @@ impl Directory {
             let number = u32::try_from(user.0).expect("fewer users than u32 counts");
             self.subs.find_or_insert(self.hasher.hash_one(sub), |user| self.has_sub(user, sub), || number);
         }
+        slot.has_email.store(has_email, Relaxed);
         slot.state.store(KNOWN, Ordering::Release);
+    }
+
+    fn note_email(&self, user: UserId) {
+        self.user(user).expect("an address follows its user").has_email.store(true, Relaxed);
     }
 
     fn note_grant(&self, user: UserId, grant: Option<Grant>) {
@@ -457,6 +472,7 @@ impl UserSlot {
     fn new(state: u8, sub: Option<&str>) -> UserSlot {
         UserSlot {
             state: AtomicU8::new(state),
+            has_email: AtomicBool::new(false),
             newest_key: AtomicU32::new(0),
             plans: AtomicU32::new(0),
             grant: AtomicU64::new(0),

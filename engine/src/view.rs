@@ -251,6 +251,8 @@ pub enum AboutView {
         id: [u8; 16],
         job: Option<Box<Backtest>>,
     },
+    /// The text of a notice.
+    Notice(Box<str>),
     /// The user has no such object.
     Gone,
 }

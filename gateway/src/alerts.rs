@@ -1,6 +1,6 @@
 //! The parts of alerts outside of the edge: the mailer, the job that delivers, and the port of the routes.
 
-use crate::boot::BootError;
+use crate::boot_error::{BootError, io};
 use crate::config::{Config, Secret};
 use crate::runtime::Inboxes;
 use engine::market::catalog::Catalog;
@@ -15,12 +15,15 @@ use integrations::settings::{Mail, Settings};
 use integrations::target;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// What the alerts of a server need of its other parts.
 pub struct Needs<'a> {
     pub inboxes: &'a Inboxes,
     pub clock: &'a Clock,
     pub catalog: &'a Arc<Catalog>,
+    /// True as soon as the markets of the log are in the catalogue.
+    pub is_listed: watch::Receiver<bool>,
     pub owing: &'a Owing,
     /// Users with alerts at the start.
     pub known: Vec<Known>,
@@ -50,6 +53,7 @@ pub fn open(config: &Config, needs: Needs<'_>) -> Result<(Arc<Sender>, Dispatche
         inboxes: needs.inboxes.to_vec(),
         clock: needs.clock.clone(),
         catalog: needs.catalog.clone(),
+        is_listed: needs.is_listed,
         mailer,
         look_up: target::system(),
         known: needs.known,
@@ -74,6 +78,6 @@ fn settings(config: &Config) -> Result<Settings, BootError> {
 
 fn password(path: &Path) -> Result<Secret, BootError> {
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(crate::boot::io(format!("email.smtp_password_file: {}", path.display())))?;
+    let text = text.map_err(io(format!("email.smtp_password_file: {}", path.display())))?;
     Ok(Secret::new(text.trim().to_owned()))
 }

@@ -1,135 +1,55 @@
 //! Recover → start core threads → start the jobs → listen; and the stop in reverse order.
 
+pub use crate::boot_error::BootError;
+
 use crate::admin_listener::Admin;
 use crate::backup::Running;
+use crate::boot_error::io;
 use crate::config::{BillingProvider, Config, Secret};
-use crate::directory_venue::{self, OtherVenue};
+use crate::directory_venue;
 use crate::instruments::Instruments;
 use crate::jobs::archive::{Keeping, Kept};
 use crate::jobs::{self, End, Jobs, OwnParts, Stops};
-use crate::layout::{self, Asked};
-use crate::listeners::{CommitFigures, Listeners, ServerLinks};
+use crate::layout::Asked;
+use crate::listeners::ServerLinks;
 use crate::metrics::gather::Sources;
-use crate::metrics::journal::JournalMeters;
+use crate::publishing::Publishing;
 use crate::runtime::{Parts, Runtime};
-use crate::uptime::{Ask, Measuring};
+use crate::serving::{Stopping, listen_until_stopped, listening};
+use crate::shared_state::Shared;
+use crate::uptime::Ask;
 use crate::{alerts, banner, billing, check, demo, simulation};
-use ::football::folder::Folder;
 use ::integrations::dispatcher::Known;
-use ::integrations::figures::Figures as AlertFigures;
-use ::integrations::sender::Sender;
-use ::simulation::past::Past;
-use ::simulation::reads::Reads as ReadsOfPast;
-use ::simulation::runner::{Open, Runner};
-use edge::api::health::{Census, measure_when_asked};
-use edge::api::integrations::port::Integrations;
-use edge::api::simulation::archive::Archive;
-use edge::api::simulation::jobs::Jobs as Backtests;
-use edge::app::{App, Edge, Instance};
+use ::simulation::runner::Open;
+use edge::app::{App, Edge};
 use edge::http::auth::{RawKey, uuid_text};
-use edge::http::front::Front;
-use edge::http::server;
-use edge::meters::EdgeMeters;
-use edge::published::Published;
-use edge::reads::Reads;
-use edge::streams::Streams;
-use edge::ws::news::News;
 use edge::ws::publish::BookNews;
 use engine::book::Books;
-use engine::directory::Directory;
 use engine::id::{InstrumentId, MarketId};
 use engine::market::catalog::Catalog;
-use engine::market::spot::Spot;
-use engine::rules::Rules;
-use engine::shard::Shard;
 use engine::time::Timestamp;
 use engine::user::Users;
-use history::{History, Reader};
+use history::History;
 use host::clock::Clock;
 use host::leap::Leap;
 use host::moments::Moments;
-use journal::commit::Reply;
 use journal::prefault::Loading;
 use journal::recover::{self, RecoverError, Recovery};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
-use venue::feed::{FeedFigures, FeedParts};
+use venue::feed::FeedParts;
 use venue::replay::Speed;
-use venue::{Venue, VenueError, VenueKind};
+use venue::{Venue, VenueKind};
 use wal::{Lsn, Options, Point, Points};
 
-/// Time for responses to leave after the log has failed.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How long the previous owner of the log may take to die, and how often a start checks that.
 const OWNER_DIES_WITHIN: Duration = Duration::from_secs(3);
 const OWNER_CHECK_EVERY: Duration = Duration::from_millis(20);
-/// Connections in the listener's backlog; the system may have a lower bound.
-const BACKLOG_MAX: i32 = 4_096;
-
-/// Why the server does not run, or stopped.
-#[derive(Debug)]
-pub enum BootError {
-    Recover(RecoverError),
-    Venue(VenueError),
-    /// A file, thread or socket could not be opened or created; `what` names it.
-    Io {
-        what: String,
-        error: std::io::Error,
-    },
-    /// The log failed while serving: acknowledged writes are safe, the outcome of others is unknown. The next start
-    /// recovers.
-    Journal(String),
-    /// The data directory was used with another venue.
-    OtherVenue(OtherVenue),
-    /// The feed ended before the listener opened.
-    Feed,
-    /// The route table or the brand's names are inconsistent.
-    Edge(String),
-    /// Alerts cannot be sent with these settings.
-    Alerts(String),
-    /// A back-test with a bot cannot be made of this configuration, or its recording is empty.
-    Bot(String),
-}
-
-impl fmt::Display for BootError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BootError::Recover(error) => error.fmt(f),
-            BootError::Venue(error) => error.fmt(f),
-            BootError::OtherVenue(error) => error.fmt(f),
-            BootError::Io { what, error } => write!(f, "{what}: {error}"),
-            BootError::Journal(why) => {
-                write!(f, "the journal failed and the server stopped: {why}; the next start recovers")
-            }
-            BootError::Edge(why) | BootError::Alerts(why) | BootError::Bot(why) => f.write_str(why),
-            BootError::Feed => {
-                f.write_str("the feed stopped before it was ready; the log lines before this one say why")
-            }
-        }
-    }
-}
-
-impl std::error::Error for BootError {}
-
-impl From<RecoverError> for BootError {
-    fn from(error: RecoverError) -> BootError {
-        BootError::Recover(error)
-    }
-}
-
-/// An error of the system, with the name of the file, thread or socket.
-pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> BootError {
-    let what = what.into();
-    |error| BootError::Io { what, error }
-}
-
 /// Runs the server until a signal, and then stops it cleanly.
 ///
 /// # Errors
@@ -348,17 +268,14 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let runner = shared.runner.clone();
     let (asks, asked): (Vec<Ask>, Vec<Asked>) = (0..config.server.io_threads).map(|_| mpsc::channel(1)).unzip();
     // A server of a back-test shows nothing but its markets.
-    let football = config.published.football_dir.as_deref().filter(|_| bot.is_none()).map(Folder::open);
-    let status = bot.is_none().then(|| {
-        let (dir, incidents) = (&config.data.dir, &config.published.incidents_file);
-        Measuring::open(dir, incidents, clock.clone(), asks, config.engine.shards == 1)
-    });
-    let (almanac, measurements) =
-        (football.as_ref().map(Folder::almanac), status.as_ref().map(Measuring::measurements));
+    let publishing = if bot.is_none() { Publishing::open(&config, &clock, asks) } else { Publishing::default() };
+    let shown = publishing.shown();
+    let (listed, is_listed) = watch::channel(false);
     let needs = alerts::Needs {
         inboxes: runtime.inboxes(),
         clock: &clock,
         catalog: &shared.catalog,
+        is_listed,
         owing: &shared.commit.listener.owing,
         known,
         figures: shared.alerts.clone(),
@@ -379,8 +296,8 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         archive: keeping,
         is_fed,
         runner,
-        football,
-        status,
+        football: publishing.football,
+        status: publishing.status,
         alerts: dispatcher,
     };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
@@ -393,20 +310,16 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         runtime.end(jobs).await?;
         return Err(error);
     }
+    listed.send_replace(true);
     let instance = uuid_text(&runtime.instance()).to_string();
     let instruments = Instruments {
         commit: shared.commit.clone(),
         feed: shared.feed.clone(),
         upstream,
         archive: kept.figures.clone(),
-        football: almanac.clone(),
-        measurements: measurements.clone(),
+        football: shown.almanac.clone(),
+        measurements: shown.measurements.clone(),
         alerts: shared.alerts.clone(),
-    };
-    let published = Published {
-        football: almanac.map(|almanac| almanac as Arc<dyn edge::api::football::facts::Football>),
-        uptime: measurements.clone().map(|measured| measured as Arc<dyn edge::api::status::Uptime>),
-        incidents: measurements.map(|measured| measured as Arc<dyn edge::api::status::Incidents>),
     };
     let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
     let desk = billing::desk(&config).map_err(io("the thread of calls to the payment provider"))?;
@@ -414,7 +327,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         tracing::warn!("{}", billing::STUB_WARNING);
         warnings.push(billing::STUB_WARNING.to_owned());
     }
-    let app = App { moments: moments.clone(), published, billing: desk, ..app };
+    let app = App { moments: moments.clone(), published: shown.published(), billing: desk, ..app };
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
     billing::give_kept_plans(&edge, kept_plans).await;
@@ -469,20 +382,6 @@ fn stakes(users: &[Users]) -> Vec<MarketId> {
     markets.into_iter().collect()
 }
 
-/// A listener on the address of a setting, and its actual address.
-fn listening(setting: &str, listen: SocketAddr) -> Result<(TcpListener, SocketAddr), BootError> {
-    let listener = TcpListener::bind(listen).map_err(io(format!("listening on {listen} ({setting})")))?;
-    // With a shorter backlog, clients of a burst of connections would wait a second for their second attempt.
-    rustix::net::listen(&listener, BACKLOG_MAX).map_err(|error| io("the listener")(error.into()))?;
-    let address = listener.local_addr().map_err(io("the listener's address"))?;
-    listener.set_nonblocking(true).map_err(io("the listener"))?;
-    if setting == "admin.listen" && !address.ip().is_loopback() {
-        tracing::warn!(%address, "the metrics of the admin listener need no token: every client that reaches this \
-            address can read them");
-    }
-    Ok((listener, address))
-}
-
 /// Starts the listener for monitors and operators.
 fn start_admin(
     listener: TcpListener,
@@ -499,168 +398,4 @@ fn start_admin(
         stop: stops.of(End::BeforeShards).clone(),
     };
     Admin::start(listener, sources, token, running).map_err(io("the thread of the admin listener"))
-}
-
-/// State shared by the threads.
-struct Shared {
-    catalog: Arc<Catalog>,
-    books: Arc<Books>,
-    directory: Arc<Directory>,
-    rules: Arc<Rules>,
-    commit: Arc<CommitFigures>,
-    feed: Arc<FeedFigures>,
-    news: Arc<News>,
-    spot: Spot,
-    /// The archive, and the runner of back-tests on it.
-    past: Option<Arc<Past>>,
-    runner: Option<Arc<Runner>>,
-    /// Counts of alerts, and what the routes of alerts ask.
-    alerts: Arc<AlertFigures>,
-    sender: Option<Arc<Sender>>,
-}
-
-impl Shared {
-    fn new(config: &Config) -> Shared {
-        let news = News::new(config.server.io_threads, config.rules.fees.clone());
-        let mut listeners = Listeners::default();
-        // Without an admin listener nothing is counted or timed, since no client could read it.
-        if config.admin.listen.is_some() {
-            listeners.meters = Some(JournalMeters::new(config.engine.shards));
-            news.time_fan_out();
-        }
-        Shared {
-            catalog: Arc::new(Catalog::new()),
-            books: Arc::new(Books::with_stale_after(config.book.stale_after.as_micros() as u64)),
-            directory: Arc::new(Directory::new()),
-            rules: Arc::new(config.rules.clone()),
-            commit: Arc::new(CommitFigures::with_listener(listeners)),
-            feed: Arc::default(),
-            news: Arc::new(news),
-            spot: venue::spot::of(&config.venue),
-            past: None,
-            runner: None,
-            alerts: Arc::default(),
-            sender: None,
-        }
-    }
-
-    /// The shards of the recovered users, as of the newest moment of the journal; adds the users to the directory.
-    fn shards(&self, users: Vec<Users>, newest: Timestamp, now: Timestamp) -> Vec<Shard<Reply>> {
-        let count = users.len();
-        let shard = |(index, mut users): (usize, Users)| {
-            users.iter().for_each(|user| self.directory.add_user(user));
-            // An armed heartbeat gets a new interval: its beats were not journaled.
-            users.refresh_safeguards(now);
-            let (rules, books) = (self.rules.clone(), self.books.clone());
-            let (catalog, directory) = (self.catalog.clone(), self.directory.clone());
-            let mut shard = Shard::new(index, count, users, rules, books, catalog, directory);
-            shard.resume(newest);
-            shard
-        };
-        users.into_iter().enumerate().map(shard).collect()
-    }
-
-    fn app(
-        self,
-        config: &Config,
-        clock: Clock,
-        leap: Arc<Leap>,
-        history: Reader,
-        instruments: Instruments,
-        instance: String,
-    ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, sender, .. } = self;
-        let exports = past.as_ref().and_then(|past| simulation::exports(config, past, &clock));
-        let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
-        front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
-        Ok(App {
-            front,
-            instance: Instance {
-                id: instance,
-                started_at: clock.now(),
-                leap,
-                instruments: Box::new(instruments),
-                census: Census::default(),
-            },
-            streams: Streams {
-                news,
-                seats: Arc::default(),
-                events: Arc::default(),
-                user_wakeups: commit.listener.user_wakeups.clone(),
-                user_frames: Arc::default(),
-            },
-            reads: Reads {
-                catalog,
-                books,
-                directory,
-                rules,
-                clock,
-                history: Box::new(history),
-                spot,
-                archive: past.map(|past| Arc::new(ReadsOfPast::new(past)) as Arc<dyn Archive>),
-                jobs: runner.map(|runner| runner as Arc<dyn Backtests>),
-                exports,
-                integrations: sender.map(|sender| sender as Arc<dyn Integrations>),
-            },
-            published: Published::default(),
-            billing: None,
-            moments: None,
-        })
-    }
-}
-
-/// What stops a server besides a signal: a failure of the log, and the end of a back-test.
-struct Stopping {
-    failed: mpsc::UnboundedReceiver<String>,
-    moments: Option<Arc<Moments>>,
-}
-
-/// Serves until a signal comes, the log fails, or the back-test ends. `asked`: requests of measures for each IO thread.
-async fn listen_until_stopped(
-    listener: TcpListener,
-    mut asked: Vec<Asked>,
-    edge: Rc<Edge>,
-    runtime: &Runtime,
-    Stopping { mut failed, moments }: Stopping,
-) -> Result<(), BootError> {
-    let (end, ending) = watch::channel(false);
-    let app = edge.app.clone();
-    if let Some(asked) = asked.pop() {
-        tokio::task::spawn_local(measure_when_asked(edge.clone(), asked));
-    }
-    let io_threads =
-        layout::spawn_io(asked, &listener, &app, runtime.inboxes(), &ending).map_err(io("a thread for sockets"))?;
-    let listener = tokio::net::TcpListener::from_std(listener).map_err(io("the listener"))?;
-    let serving = tokio::task::spawn_local(server::serve(listener, edge, app.front.connections.clone(), ending));
-    let mut terminate = signal(SignalKind::terminate()).map_err(io("the handler of SIGTERM"))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(io("the handler of SIGINT"))?;
-    let ended = async {
-        match moments {
-            Some(moments) => moments.ended().await,
-            None => std::future::pending().await,
-        }
-    };
-    let failure = tokio::select! {
-        _ = terminate.recv() => None,
-        _ = interrupt.recv() => None,
-        () = ended => None,
-        why = failed.recv() => why,
-    };
-    if let Some(why) = failure {
-        // Waiting requests get the response that their outcome is unknown; after that there are no responses.
-        tokio::time::sleep(LAST_WORDS).await;
-        return Err(BootError::Journal(why));
-    }
-    tracing::info!("stopping: requests in flight are finished, new ones are refused");
-    // The receivers are gone only if serving has ended on its own.
-    let _ = end.send(true);
-    let mut cut_off = serving.await.unwrap_or(0);
-    for thread in io_threads {
-        // A panic of the thread has aborted the process.
-        cut_off += thread.join().map_or(Ok(0), |served| served).unwrap_or(0);
-    }
-    if cut_off > 0 {
-        tracing::warn!(cut_off, "connections were closed because they did not end in time");
-    }
-    Ok(())
 }

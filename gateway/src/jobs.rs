@@ -38,7 +38,7 @@ mod last;
 pub use last::last;
 
 use self::archive::Keeping;
-use crate::boot::{BootError, io};
+use crate::boot_error::{BootError, io};
 use crate::config::Config;
 use crate::listeners::ServerLinks;
 use crate::uptime::{self, Measuring};

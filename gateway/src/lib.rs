@@ -26,6 +26,10 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`boot`] | start and stop of a server: recover, start threads, serve, stop cleanly |
+//! | `boot_error` | why a server does not run |
+//! | `shared_state` | state shared by the threads, and the application that the IO threads make of it |
+//! | `serving` | the listeners of a server, and how long it serves |
+//! | `publishing` | what is shown beside markets and accounts |
 //! | [`runtime`], [`layout`] | the threads of log and shards, and which thread runs what |
 //! | [`jobs`] | what is done now and then beside the orders: one table |
 //! | [`listeners`], [`instruments`] | listeners of the journal and the feed, and the figures that the edge reads of them |
@@ -49,6 +53,7 @@ pub mod backup;
 pub mod banner;
 mod billing;
 pub mod boot;
+mod boot_error;
 pub mod check;
 pub mod config;
 pub mod demo;
@@ -59,8 +64,11 @@ pub mod jobs;
 pub mod layout;
 pub mod listeners;
 pub mod metrics;
+mod publishing;
 pub mod restore;
 pub mod runtime;
+mod serving;
 pub mod set_back;
+mod shared_state;
 mod simulation;
 pub mod uptime;

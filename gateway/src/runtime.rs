@@ -1,6 +1,6 @@
 //! The threads of log and shards: started in order, stopped in reverse order, with the jobs in between.
 
-use crate::boot::{BootError, io};
+use crate::boot_error::{BootError, io};
 use crate::config::Config;
 use crate::jobs::{self, End, Jobs, LogParts};
 use crate::layout::{self, Wake};

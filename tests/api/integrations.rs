@@ -476,6 +476,41 @@ fn an_unverified_address_gets_no_mail() {
     assert_eq!(mails(&world.place.root().join("mail")).len(), 2);
 }
 
+/// An account without an address gets the first verified one of its later tokens, and keeps it.
+#[test]
+fn a_later_token_brings_the_address() {
+    let cases = Cases::of("addresses of later tokens");
+    let mut world = World::start_with(0, with_mail);
+    let claims = |email: &str, verified: bool| vec![("email", json!(email)), ("email_verified", json!(verified))];
+    let rows = [
+        (claims("trader@example.net", false), Value::Null),
+        (vec![], Value::Null),
+        (claims("trader@example.net", true), json!("trader@example.net")),
+        (claims("other@example.net", true), json!("trader@example.net")),
+        (claims("trader@example.net", false), json!("trader@example.net")),
+    ];
+    let address = |world: &World, more: &[(&str, Value)]| {
+        let mut client = world.server.with_token(&token_with("late", more));
+        let shown = client.get("/v1/me").expect(200);
+        assert_eq!(at(&client.get(PREFERENCES).expect(200), "/email"), at(&shown, "/email"));
+        at(&shown, "/email").clone()
+    };
+    for (more, expected) in &rows {
+        assert_eq!(&address(&world, more), expected, "{more:?}");
+        cases.one();
+    }
+    // It is in the log, and mail goes there.
+    world.crash();
+    assert_eq!(address(&world, &[]), json!("trader@example.net"));
+    world.server.with_token(&token_with("late", &[])).post("/v1/keys/bootstrap", &json!({})).expect(201);
+    let out = world.place.root().join("mail");
+    let first = eventually("the first mail", || mails(&out).into_iter().next());
+    assert!(first.contains("To: trader@example.net"), "{first}");
+    world.server.kill();
+    assert_eq!(world.place.digest_from_nothing(), world.place.digest());
+    cases.add(3);
+}
+
 #[test]
 fn without_a_mailer_there_is_no_test_and_nothing_waits() {
     let mut world = World::start_with(0, |place| _ = place.set("admin", "listen", "\"127.0.0.1:0\""));

@@ -45,6 +45,7 @@ mod malformed;
 mod markets;
 mod matching;
 mod metrics;
+mod notices;
 mod numbers;
 mod order;
 mod place;

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use tests::cases::Cases;
 use tests::eventually;
+use tests::http::Client;
 use tests::json::{int, list, text};
 use tests::receiver::{Behaviour, Received, Receiver};
 use tests::world::{World, limit};
@@ -139,4 +140,38 @@ fn what_is_owed_survives_a_clean_stop() {
     assert_eq!(list(&rows, "/subscriptions").len(), 1);
     assert_eq!(int(&rows, "/subscriptions/0/id"), kept);
     cases.add(3);
+}
+
+/// A notice that was acknowledged, to one user and to all, arrives although the server is killed before it does.
+#[test]
+fn a_notice_survives_a_kill() {
+    let cases = Cases::of("notices after a kill");
+    for is_to_all in [false, true] {
+        let hook = Receiver::start(Behaviour::Stall);
+        let mut world = world("2");
+        world.server.kill();
+        world.place.set("admin", "listen", "\"127.0.0.1:0\"");
+        world.server = world.place.start();
+        world.user(0).post(CHANNELS[0], &json!({"url": hook.url("/hook")})).expect(201);
+        let token = fs::read_to_string(world.place.data().join("admin_token")).expect("the server made one");
+        let mut operator = Client::with_token(world.server.admin().expect("there is one"), &token);
+        let body = match is_to_all {
+            true => json!({"all": true, "text": "Tonight."}),
+            false => json!({"user": world.users[0].id, "text": "Tonight."}),
+        };
+        let given = operator.post("/v1/admin/notices", &body).expect(200);
+        assert_eq!(int(&given, "/owed"), 1, "{given}");
+        // It came, and is not answered.
+        let before = hook.wait_for(1);
+        world.server.kill();
+        hook.set(Behaviour::Status(200));
+        world.server = world.place.start();
+        let after = hook.wait_for(2);
+        assert_eq!(ids(&after, "system_notice").len(), 2);
+        assert_eq!(before[0].json(), after[1].json(), "the same payload");
+        assert_eq!(text(&after[1].json(), "/data/text"), "Tonight.");
+        world.server.kill();
+        assert_eq!(world.place.digest_from_nothing(), world.place.digest());
+        cases.add(2);
+    }
 }

@@ -1,10 +1,11 @@
 //! `grant` and `wallet`: what an administrator does for a user, on a running server through its admin listener, or in a
-//! stopped directory (gateway/docs/billing.md §8).
+//! stopped directory (gateway/docs/billing.md §8). `refund` and `notice` need a running server.
 
 use crate::Failure;
 use crate::admin_client::{self, Usage};
 use crate::desk::Recovered;
 use crate::settings::{Settings, print_line};
+use admin::notices::is_text;
 use admin::users::{Deed, Done, Named, NoDeed, PLANS, balance, is_label, until};
 use clap::Args;
 use gateway::admin_listener::{command, done};
@@ -50,14 +51,39 @@ pub struct Wallet {
     label: Option<String>,
 }
 
+#[derive(Args)]
+pub struct Notice {
+    #[command(flatten)]
+    reach: Reach,
+    /// The text: one line of at most 1000 characters.
+    #[arg(long)]
+    text: String,
+    /// The user who gets it: the id, or the subject of identity tokens.
+    #[arg(long, value_name = "ID|SUB", required_unless_present = "all", conflicts_with = "all")]
+    user: Option<String>,
+    /// All users get it.
+    #[arg(long)]
+    all: bool,
+    /// With --all: only users with a higher id, to continue a call that was cut off.
+    #[arg(long, value_name = "ID", conflicts_with = "user")]
+    after: Option<u64>,
+}
+
 /// A user, and how to reach the server.
 #[derive(Args)]
 struct Target {
     #[command(flatten)]
-    settings: Settings,
+    reach: Reach,
     /// The user: the id, or the subject of identity tokens.
     #[arg(long, value_name = "ID|SUB")]
     user: String,
+}
+
+/// How to reach the server.
+#[derive(Args)]
+struct Reach {
+    #[command(flatten)]
+    settings: Settings,
     /// The admin listener of a running server, like http://127.0.0.1:9464 (default: admin.listen of the settings).
     #[arg(long, value_name = "URL")]
     admin: Option<String>,
@@ -83,9 +109,9 @@ impl Grant {
 impl Refund {
     pub fn run(self) -> Result<(), Failure> {
         let Refund { target, purchase } = self;
-        let config = target.settings.load(Vec::new())?;
+        let config = target.reach.settings.load(Vec::new())?;
         let body = json!({"user": target.user, "purchase": purchase});
-        let answer = target.sent(&config, "/v1/admin/refunds", &body)?;
+        let answer = target.reach.sent(&config, "/v1/admin/refunds", &body)?;
         let refund = answer["refund"].as_str().ok_or("the answer names no refund")?;
         print_line(format_args!("the provider returns {purchase}: {refund}"));
         Ok(())
@@ -111,6 +137,25 @@ impl Wallet {
     }
 }
 
+impl Notice {
+    pub fn run(self) -> Result<(), Failure> {
+        let Notice { reach, text, user, all, after } = self;
+        if !is_text(&text) {
+            return Err(Usage("--text is one line of 1 to 1000 characters".to_owned()).into());
+        }
+        let config = reach.settings.load(Vec::new())?;
+        let body = match user {
+            Some(user) => json!({"text": text, "user": user}),
+            None => json!({"text": text, "all": all, "after": after.unwrap_or(0)}),
+        };
+        let answer = reach.sent(&config, "/v1/admin/notices", &body)?;
+        let count = |field: &str| answer[field].as_u64().ok_or("the answer names no number of users");
+        let (users, owed) = (count("users")?, count("owed")?);
+        print_line(format_args!("the notice goes to {owed} of {users} users"));
+        Ok(())
+    }
+}
+
 /// What was done, in numbers.
 struct Shown {
     user: u64,
@@ -120,8 +165,8 @@ struct Shown {
 impl Target {
     /// In the directory itself if no server has it, else by the server that has it.
     fn administer(self, path: &str, body: Value, deed: Deed) -> Result<Shown, Failure> {
-        let config = self.settings.load(Vec::new())?;
-        if self.admin.is_some() {
+        let config = self.reach.settings.load(Vec::new())?;
+        if self.reach.admin.is_some() {
             return self.there(&config, path, &body);
         }
         match Recovered::of(&config) {
@@ -157,11 +202,13 @@ impl Target {
     }
 
     fn there(&self, config: &Config, path: &str, body: &Value) -> Result<Shown, Failure> {
-        let answer = self.sent(config, path, body)?;
+        let answer = self.reach.sent(config, path, body)?;
         let user = answer["user_id"].as_u64().ok_or("the answer names no user")?;
         Ok(Shown { user, wallet: answer["wallet_id"].as_u64() })
     }
+}
 
+impl Reach {
     /// The answer of the admin listener.
     fn sent(&self, config: &Config, path: &str, body: &Value) -> Result<Value, Failure> {
         let dir = config.data.dir.display();

@@ -242,10 +242,9 @@ impl ImportVerb {
                 hours.note(&hour);
                 of_verb.show_hour(&hour);
             };
-            match import.run(path, &names, &stop, &mut sealed) {
-                Ok(left_out) => hours.left_out += left_out,
-                Err(errors) => refused.extend(errors.iter().map(ToString::to_string)),
-            }
+            let imported = import.run(path, &names, &stop, &mut sealed);
+            hours.left_out += imported.left_out;
+            refused.extend(imported.refused.iter().map(ToString::to_string));
             if stop.is_set() {
                 break;
             }

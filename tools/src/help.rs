@@ -31,6 +31,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("load", "papertape load --keys users.jsonl --rate 5000 --duration 30 --report load.html"),
     ("grant", "papertape grant --user demo --plan pro --until 2027-01-01T00:00:00Z"),
     ("refund", "papertape refund --user demo --purchase pi_3PxyzABC"),
+    ("notice", "papertape notice --all --text 'Maintenance today from 22:00 to 22:30 UTC.'"),
     ("wallet", "papertape wallet --user demo --kind competition --balance 5000 --label cup"),
     ("key", "papertape key --sub demo"),
     ("token", "papertape token --sub alice --email alice@example.org"),

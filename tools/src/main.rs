@@ -59,6 +59,8 @@ enum Verb {
     Grant(administer::Grant),
     /// Return a payment of a user at the payment provider of a running server.
     Refund(administer::Refund),
+    /// Give a notice to a user, or to all users, of a running server: by mail, to chats and to webhooks.
+    Notice(administer::Notice),
     /// Open a COMPETITION wallet for a user, on a running server or in a stopped directory.
     Wallet(administer::Wallet),
     /// Create another API key for a user of the running server, for example when the demo key is lost.
@@ -125,6 +127,7 @@ fn main() -> ExitCode {
         Verb::Load(load) => load.run(),
         Verb::Grant(grant) => grant.run(),
         Verb::Refund(refund) => refund.run(),
+        Verb::Notice(notice) => notice.run(),
         Verb::Wallet(wallet) => wallet.run(),
         Verb::Key(key) => key.run(),
         Verb::Token(token) => token.run(),

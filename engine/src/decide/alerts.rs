@@ -50,22 +50,16 @@ pub fn change(
 ) -> Result<(), Reject> {
     let known = target(user, channel, id)?;
     can_be_kept(rules)?;
-    let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
-    let set = fact::AlertTargetSet {
-        target: id,
-        channel,
-        url: HiddenText(known.url.to_string()),
-        secret: text(&known.secret).map(HiddenText),
-        label: change.label.unwrap_or_else(|| text(&known.label)),
-        kinds: change.kinds.unwrap_or(known.kinds),
-        is_enabled: change.is_enabled.unwrap_or(known.is_enabled),
-        at: now,
-    };
-    let is_same =
-        (set.label.as_deref(), set.kinds, set.is_enabled) == (known.label.as_deref(), known.kinds, known.is_enabled);
-    if !is_same {
-        facts.push(Mutation::AlertTargetSet(set));
+    let label = change.label.filter(|label| label.as_deref() != known.label.as_deref());
+    let kinds = change.kinds.filter(|kinds| *kinds != known.kinds);
+    let is_enabled = change.is_enabled.filter(|is_enabled| *is_enabled != known.is_enabled);
+    if label.is_none() && kinds.is_none() && is_enabled.is_none() {
+        return Ok(());
     }
+    let clears_label = label == Some(None);
+    let label = label.flatten();
+    let changed = fact::AlertTargetChanged { target: id, label, clears_label, kinds, is_enabled, at: now };
+    facts.push(Mutation::AlertTargetChanged(changed));
     Ok(())
 }
 
@@ -138,6 +132,29 @@ pub fn begin(user: &User, rules: &Rules, now: Timestamp, facts: &mut Vec<Mutatio
     if is_owed && matches!(facts.first(), Some(Mutation::KeyIssued(_))) {
         facts.insert(0, Mutation::AlertsBegun(fact::AlertsBegun { at: now }));
     }
+}
+
+/// A notice of the operator, if anything takes it. Returns whether it is owed.
+pub fn notify(
+    user: &User,
+    text: String,
+    rules: &Rules,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<bool, Reject> {
+    can_be_kept(rules)?;
+    let notice = AlertKind::SystemNotice;
+    let (mail, targets) =
+        user.alerts().map_or((AlertKinds::BY_MAIL, &[][..]), |alerts| (alerts.mail(), alerts.targets()));
+    let by_mail = rules.mails && user.has_mail() && mail.contains(notice);
+    if !by_mail && !targets.iter().any(|target| target.is_enabled && target.kinds.contains(notice)) {
+        return Ok(false);
+    }
+    if user.alerts().is_none() {
+        facts.push(Mutation::AlertsBegun(fact::AlertsBegun { at: now }));
+    }
+    facts.push(Mutation::NoticeRaised(fact::NoticeRaised { text, at: now }));
+    Ok(true)
 }
 
 /// After an order that uses up the day of a free plan, of a user with alerts.

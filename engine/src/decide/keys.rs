@@ -40,6 +40,13 @@ pub fn create(owner: UserId, request: CreateUser, now: Timestamp, facts: &mut Ve
     }
 }
 
+/// The address of a user that has none. It cannot be kept in the previous format.
+pub fn note_email(user: &User, email: String, rules: &Rules, now: Timestamp, facts: &mut Vec<Mutation>) {
+    if user.email().is_none() && rules.formats.is_newest() {
+        facts.push(Mutation::EmailNoted(fact::EmailNoted { email, at: now }));
+    }
+}
+
 /// Grants a plan to a user. A better plan raises the baseline of the API wallet; its cash stays (engine/docs/account.md
 /// §4).
 pub fn grant(user: &User, tier: Tier, expires_at: Option<Timestamp>, now: Timestamp, facts: &mut Vec<Mutation>) {

@@ -30,6 +30,7 @@ impl<R> Shard<R> {
             Command::NoteAlert { target, alert, outcome } => {
                 alerts::note(user, target, alert, outcome, rules, now, facts).map(|()| After::Owed(target))
             }
+            Command::Notify { text } => alerts::notify(user, text, rules, now, facts).map(After::Notified),
             other => unreachable!("{other:?} is not a command about alerts"),
         };
         let after = match decided {
@@ -41,6 +42,7 @@ impl<R> Shard<R> {
         match after {
             After::Nothing => Answer::Done,
             After::All => all(user),
+            After::Notified(is_owed) => Answer::Notified(is_owed),
             After::Owed(target) => owed(user, target),
             After::Target(target) => match user.alerts().and_then(|alerts| alerts.target(target)) {
                 Some(target) => Answer::AlertTarget(Box::new(target.clone())),
@@ -55,6 +57,7 @@ enum After {
     Nothing,
     All,
     Target(u32),
+    Notified(bool),
     Owed(Option<u32>),
 }
 
@@ -80,10 +83,10 @@ pub(super) fn all(user: &User) -> Answer {
 /// The oldest alert that is owed to a target, or by mail.
 pub(super) fn owed(user: &User, target: Option<u32>) -> Answer {
     let next = user.alerts().and_then(|alerts| {
-        let alert = *alerts.owed_to(target).next()?;
+        let alert = alerts.owed_to(target).next()?;
         Some(OwedAlert {
-            alert,
-            about: about(user, alert.about),
+            alert: alert.clone(),
+            about: about(user, &alert.about),
             email: user.email().map(Box::from),
             target: target.and_then(|id| alerts.target(id)).cloned(),
         })
@@ -93,9 +96,9 @@ pub(super) fn owed(user: &User, target: Option<u32>) -> Answer {
 
 /// The objects of an alert as they are now. Those of orders and positions do not change after the alert, except that an
 /// order may be filled further.
-fn about(user: &User, about: About) -> AboutView {
+fn about(user: &User, about: &About) -> AboutView {
     let key = |id| user.key(id).map(query::key_view);
-    let found = match about {
+    let found = match *about {
         About::Order(id) => user.order(id).map(|order| AboutView::Order(Box::new(order.clone()))),
         About::Fill { order, trade } => user.order(order).and_then(|order| {
             let fill = user.fills_of(order).iter().find(|fill| fill.id == trade)?.clone();
@@ -107,6 +110,7 @@ fn about(user: &User, about: About) -> AboutView {
         About::Balance { wallet, available, baseline } => Some(AboutView::Balance { wallet, available, baseline }),
         About::Key(id) => key(id).map(|key| AboutView::Key(Box::new(key))),
         About::Rotation { old, new } => key(new).map(|key| AboutView::Rotation { old, new: Box::new(key) }),
+        About::Notice(ref text) => Some(AboutView::Notice(text.as_str().into())),
         About::Backtest(job) => Some(AboutView::Backtest { id: job, job: user.backtest(job).cloned().map(Box::new) }),
     };
     found.unwrap_or(AboutView::Gone)

@@ -176,6 +176,8 @@ fn takes_turns(command: &Command) -> bool {
         | Command::RemoveAlertTarget { .. }
         | Command::ChooseMail { .. }
         | Command::NoteAlert { .. }
+        | Command::Notify { .. }
+        | Command::NoteEmail { .. }
         | Command::Query(_) => false,
     }
 }

@@ -339,7 +339,9 @@ impl<R> Shard<R> {
             | Command::NoteCustomer { .. }
             | Command::Bill(_)
             | Command::AddAlertTarget(_)
-            | Command::NoteAlert { .. } => Room::Ample,
+            | Command::NoteAlert { .. }
+            | Command::Notify { .. }
+            | Command::NoteEmail { .. } => Room::Ample,
             Command::SetGrant { .. }
             | Command::RenameKey { .. }
             | Command::RevokeKey { .. }
@@ -425,7 +427,8 @@ impl<R> Shard<R> {
             | Command::ChangeAlertTarget { .. }
             | Command::RemoveAlertTarget { .. }
             | Command::ChooseMail { .. }
-            | Command::NoteAlert { .. } => self.alert_command(owner, command, outbox),
+            | Command::NoteAlert { .. }
+            | Command::Notify { .. } => self.alert_command(owner, command, outbox),
             Command::Query(query) => {
                 if let Query::EquityByMinute { wallets } = query {
                     self.follow(owner, wallets);
@@ -465,6 +468,10 @@ impl<R> Shard<R> {
             Command::RevokeKey { key } => keys::revoke(user, key, now, facts).map(|()| UserAnswer::Done),
             Command::NoteKeyUsed { .. } if outbox.room() != Room::Ample => Ok(UserAnswer::Done),
             Command::NoteKeyUsed { key } => keys::note_used(user, key, now, facts).map(|()| UserAnswer::Done),
+            Command::NoteEmail { email } => {
+                keys::note_email(user, email, rules, now, facts);
+                Ok(UserAnswer::Done)
+            }
             Command::OpenWallet { label, by: _ } => wallets::open(user, label, now, facts).map(UserAnswer::Wallet),
             Command::OpenCompetition { label, balance } => {
                 wallets::open_competition(user, label, balance, now, facts).map(UserAnswer::Wallet)

@@ -271,7 +271,7 @@ facts! {
         AlertsBegun {
             at: Timestamp,
         },
-        /// A chat or webhook to which alerts go, new or changed.
+        /// A new chat or webhook to which alerts go. Earlier builds wrote it for a change, too.
         AlertTargetSet {
             target: u32,
             channel: Channel,
@@ -356,6 +356,28 @@ facts! {
             credit: Cash,
             /// A bought reset of the MAIN wallet is given back.
             is_reset_given: bool,
+            at: Timestamp,
+        },
+        /// A chat or webhook has changed.
+        AlertTargetChanged {
+            target: u32,
+            /// Absent: it stays, unless `clears_label`.
+            label: Option<String>,
+            clears_label: bool,
+            /// Absent: they stay.
+            kinds: Option<AlertKinds>,
+            /// Absent: it stays.
+            is_enabled: Option<bool>,
+            at: Timestamp,
+        },
+        /// A notice of the operator. Only of a user with alerts.
+        NoticeRaised {
+            text: String,
+            at: Timestamp,
+        },
+        /// The address of a user that had none.
+        EmailNoted {
+            email: String,
             at: Timestamp,
         },
     }

@@ -8,6 +8,7 @@
 //! | `backup.rs` | `POST /v1/admin/backup`: a backup of the running server |
 //! | `clock.rs` | `GET /v1/admin/clock`, `POST /v1/admin/clock/step`: the clock, and steps of a back-test with a bot |
 //! | `users.rs` | `POST /v1/admin/grants`, `…/wallets`, `…/refunds`: plans, COMPETITION wallets and payments of users |
+//! | `notices.rs` | `POST /v1/admin/notices`: a notice to one user, or to all |
 //! | `pipe.rs` | bytes from a thread that may block to a connection, and the detection of slow peers |
 //! | `deadline.rs` | how long a connection may take, before and after it has shown the token |
 //! | `refusal.rs` | why a request is refused |
@@ -22,6 +23,7 @@ mod clock;
 mod deadline;
 mod namespace;
 mod node;
+pub mod notices;
 mod pipe;
 mod refusal;
 mod token;

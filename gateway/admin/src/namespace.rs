@@ -4,6 +4,7 @@ use crate::backup::{self, BackupRequest};
 use crate::clock::{self, StepRequest};
 use crate::deadline::{Admitted, Deadline};
 use crate::node::Node;
+use crate::notices::{self, NoticeRequest, To};
 use crate::pipe::Stream;
 use crate::refusal::Refusal;
 use crate::token::Token;
@@ -26,6 +27,7 @@ const STEP: &str = "/v1/admin/clock/step";
 const GRANTS: &str = "/v1/admin/grants";
 const WALLETS: &str = "/v1/admin/wallets";
 const REFUNDS: &str = "/v1/admin/refunds";
+const NOTICES: &str = "/v1/admin/notices";
 /// How long a control waits for the one before it.
 const CONTROL_WAIT: Duration = Duration::from_secs(10);
 /// Bound of the body of a control, and how long it may take to arrive.
@@ -76,7 +78,7 @@ impl<N: Node> Namespace<N> {
         let admitted = Admitted::by(deadline);
         let allowed: &[Method] = match parts.uri.path() {
             NODE | CLOCK => &[Method::GET, Method::HEAD],
-            BACKUP | STEP | GRANTS | WALLETS | REFUNDS => &[Method::POST],
+            BACKUP | STEP | GRANTS | WALLETS | REFUNDS | NOTICES => &[Method::POST],
             _ => return Err(Refusal::NoRoute),
         };
         if !allowed.contains(&parts.method) {
@@ -100,6 +102,13 @@ impl<N: Node> Namespace<N> {
             }
             GRANTS => users::administer(&*self.node, DeedRequest::grant(&body)?).await,
             REFUNDS => users::refund(&*self.node, &body).await,
+            NOTICES => match NoticeRequest::read(&body)? {
+                NoticeRequest { text, to: To::One(user) } => notices::to_one(&*self.node, &user, &text).await,
+                NoticeRequest { text, to: To::All { after } } => {
+                    let control = self.control("notice to all users").await?;
+                    notices::to_all(&self.node, text, after, control).await
+                }
+            },
             WALLETS => users::administer(&*self.node, DeedRequest::wallet(&body)?).await,
             _ => {
                 let request = BackupRequest::read(&body)?;

@@ -2,6 +2,7 @@
 //! back the log reaches.
 
 use crate::clock::{ClockStatus, NoStep};
+use crate::notices::Notifies;
 use crate::users::{Deed, Done, Named, NoDeed};
 use engine::id::UserId;
 use engine::time::Timestamp;
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 use wire::write;
 
 /// A running server. Its methods read files: they are called on threads that may block.
-pub trait Node: Send + Sync + 'static {
+pub trait Node: Notifies + Send + Sync + 'static {
     /// The present state.
     ///
     /// # Errors
@@ -48,6 +49,12 @@ pub trait Node: Send + Sync + 'static {
     /// # Errors
     /// [`NoDeed::UnknownUser`].
     fn refund(&self, user: &Named, payment: String) -> Result<(UserId, Refunding), NoDeed>;
+
+    /// The user that a text or number names.
+    ///
+    /// # Errors
+    /// [`NoDeed::UnknownUser`].
+    fn user(&self, user: &Named) -> Result<UserId, NoDeed>;
 
     /// Set when the server stops.
     fn stop(&self) -> &Stop;

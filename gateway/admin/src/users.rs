@@ -195,7 +195,7 @@ pub(crate) async fn refund(node: &impl Node, body: &[u8]) -> Result<Reply, Refus
     Ok(Reply::Json(json))
 }
 
-fn object(body: &[u8]) -> Result<Value<'_>, Refusal> {
+pub(crate) fn object(body: &[u8]) -> Result<Value<'_>, Refusal> {
     match read::json(body) {
         Ok(value @ Value::Object(_)) => Ok(value),
         _ => Err(Refusal::NotObject),
@@ -203,7 +203,7 @@ fn object(body: &[u8]) -> Result<Value<'_>, Refusal> {
 }
 
 /// The field `user`: an id as a number, or a text as on the command line.
-fn named(body: &mut Body<'_, '_>) -> Option<Named> {
+pub(crate) fn named(body: &mut Body<'_, '_>) -> Option<Named> {
     match body.get("user") {
         None => {
             body.missing("user");
@@ -221,7 +221,7 @@ fn named(body: &mut Body<'_, '_>) -> Option<Named> {
     }
 }
 
-fn required<T>(
+pub(crate) fn required<T>(
     body: &mut Body<'_, '_>,
     field: &'static str,
     wrong: &'static str,

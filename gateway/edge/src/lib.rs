@@ -33,4 +33,6 @@ pub mod published;
 pub mod reads;
 pub mod settings;
 pub mod streams;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod ws;

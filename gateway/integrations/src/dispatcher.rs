@@ -14,7 +14,7 @@ use crate::sender::Request;
 use crate::settings::{ATTEMPTS_MAX, Settings};
 use crate::shards::Shards;
 use crate::target::{LookUp, Rules};
-use ahash::{AHashMap, AHashSet};
+use ahash::AHashMap;
 use edge::api::integrations::message::{Message, market_of};
 use edge::api::integrations::port::{Delivery, DeliveryOutcome, NoTarget, NotSent, SentMail};
 use edge::engine_client::Reply;
@@ -29,12 +29,13 @@ use futures_util::FutureExt as _;
 use host::clock::Clock;
 use host::job::{JobWaker, Next, Work};
 use host::thread::Stop;
+use parking_lot::Mutex;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 /// Longest sleep of the job.
@@ -45,9 +46,6 @@ const IN_FLIGHT_MAX: usize = 64;
 const IN_FLIGHT_OF_USER_MAX: usize = 4;
 /// Mails in flight: a mail server that stalls delays no webhook.
 const MAILS_IN_FLIGHT_MAX: usize = 8;
-/// How long an alert waits for the listing of its market, and how often it looks: a start asks the venue for its markets.
-const LISTED_WITHIN: Duration = Duration::from_secs(60);
-const LISTED_CHECK_EVERY: Duration = Duration::from_millis(100);
 /// How long a stop waits for deliveries in flight; what is not finished is delivered again after the next start.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
@@ -62,6 +60,9 @@ pub struct Parts {
     pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
     pub clock: Clock,
     pub catalog: Arc<Catalog>,
+    /// True as soon as the markets of the log are in the catalogue; an alert about a market waits for it. It may end
+    /// without, if the start is given up.
+    pub is_listed: watch::Receiver<bool>,
     pub mailer: Option<Mailer>,
     pub look_up: LookUp,
     /// Users with alerts at the start.
@@ -101,8 +102,9 @@ struct State {
     shared: Arc<Shared>,
     requests: mpsc::UnboundedReceiver<Request>,
     tasks: JoinSet<Done>,
-    /// Of users that have some.
-    workers: AHashMap<UserId, Workers>,
+    workers: Workers,
+    /// Places of workers whose reports were refused: their targets wait for the next start.
+    refused: Vec<Place>,
     /// Alerts that each user is owed, of those that are owed some.
     owed: AHashMap<UserId, usize>,
     /// The sum of these.
@@ -114,17 +116,59 @@ struct State {
     stopping: watch::Sender<bool>,
 }
 
-/// The workers of a user.
-struct Workers {
-    /// Targets that have one; mail is `None`.
-    targets: AHashSet<Option<u32>>,
+/// The workers of all users: one for each target that is owed something.
+#[derive(Clone, Default)]
+struct Workers(Arc<Mutex<AHashMap<UserId, WorkersOfUser>>>);
+
+struct WorkersOfUser {
+    /// Targets that have one, and what wakes it; mail is `None`.
+    targets: AHashMap<Option<u32>, Arc<Notify>>,
     /// Bounds the deliveries to chats and webhooks.
     in_flight: Arc<Semaphore>,
 }
 
-impl Default for Workers {
-    fn default() -> Workers {
-        Workers { targets: AHashSet::new(), in_flight: Arc::new(Semaphore::new(IN_FLIGHT_OF_USER_MAX)) }
+impl Default for WorkersOfUser {
+    fn default() -> WorkersOfUser {
+        WorkersOfUser { targets: AHashMap::new(), in_flight: Arc::new(Semaphore::new(IN_FLIGHT_OF_USER_MAX)) }
+    }
+}
+
+impl Workers {
+    /// The place of a new worker; `None` if the target has one. That one is woken if the target has no failures: it may
+    /// have been switched off and on.
+    fn begin(&self, user: UserId, target: Option<u32>, failures: Option<u32>) -> Option<Place> {
+        let mut all = self.0.lock();
+        let own = all.entry(user).or_default();
+        if let Some(woken) = own.targets.get(&target) {
+            if failures == Some(0) {
+                woken.notify_one();
+            }
+            return None;
+        }
+        let woken = Arc::<Notify>::default();
+        own.targets.insert(target, woken.clone());
+        Some(Place { workers: self.clone(), user, target, woken, in_flight: own.in_flight.clone() })
+    }
+}
+
+/// The place of a worker. It is free when this is dropped, also by a panic of the worker.
+struct Place {
+    workers: Workers,
+    user: UserId,
+    target: Option<u32>,
+    woken: Arc<Notify>,
+    in_flight: Arc<Semaphore>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.workers.0.lock();
+        if let Some(own) = all.get_mut(&self.user) {
+            own.targets.remove(&self.target);
+            if own.targets.is_empty() {
+                all.remove(&self.user);
+            }
+        }
     }
 }
 
@@ -141,6 +185,7 @@ struct Shared {
     mailer: Option<Mailer>,
     in_flight: Semaphore,
     mails_in_flight: Semaphore,
+    is_listed: watch::Receiver<bool>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -152,9 +197,10 @@ enum Done {
     Looked(UserId, Box<AlertsView>),
     /// The user has no alerts.
     Nothing,
-    Worker(UserId, Option<u32>),
+    /// A worker of that user.
+    Worker(UserId),
     /// A worker whose report was refused.
-    Refused,
+    Refused(Place),
 }
 
 impl Dispatcher {
@@ -177,13 +223,15 @@ impl Dispatcher {
             mailer: parts.mailer,
             in_flight: Semaphore::new(IN_FLIGHT_MAX),
             mails_in_flight: Semaphore::new(MAILS_IN_FLIGHT_MAX),
+            is_listed: parts.is_listed,
             stopping: is_stopping,
         };
         let state = State {
             shared: Arc::new(shared),
             requests: parts.requests,
             tasks: JoinSet::new(),
-            workers: AHashMap::new(),
+            workers: Workers::default(),
+            refused: Vec::new(),
             owed: AHashMap::new(),
             all_owed: 0,
             dropped: parts.known.iter().map(|known| (known.user, known.dropped)).collect(),
@@ -249,29 +297,25 @@ impl State {
     fn note(&mut self, done: Option<Result<Done, tokio::task::JoinError>>) {
         match done {
             Some(Ok(Done::Looked(user, alerts))) => self.begin_workers(user, &alerts),
-            Some(Ok(Done::Worker(user, target))) => {
-                if let Some(workers) = self.workers.get_mut(&user) {
-                    workers.targets.remove(&target);
-                    if workers.targets.is_empty() {
-                        self.workers.remove(&user);
-                    }
-                }
-                // Something may have come after its last question.
-                self.tasks.spawn(looked_at(self.shared.clone(), user));
-            }
+            // Something may have come after its last question.
+            Some(Ok(Done::Worker(user))) => _ = self.tasks.spawn(looked_at(self.shared.clone(), user)),
             Some(Ok(Done::Request | Done::Nothing)) | None => {}
-            // The place of this worker stays taken: its target waits for the next start.
-            Some(Ok(Done::Refused)) => tracing::error!("what became of a delivery was refused; its target waits"),
-            // A panic of an attempt has ended only the attempt. A route that waits gets no answer from its request.
+            Some(Ok(Done::Refused(place))) => {
+                tracing::error!("what became of a delivery was refused; its target waits");
+                self.refused.push(place);
+            }
+            // A panic of an attempt has ended only the attempt. A route that waits gets no answer from its request. A
+            // worker begins again with the next alert of its user: immediately it would panic again.
             Some(Err(error)) => tracing::error!(%error, "a request of a route, or a question to a shard, has panicked"),
         }
     }
 
     /// A worker for each target that is owed something and has none.
     fn begin_workers(&mut self, user: UserId, alerts: &AlertsView) {
-        let owed = alerts.targets.iter().map(|view| (Some(view.target.id), view.owed));
-        let owed: Vec<_> = owed.chain([(None, alerts.owed_by_mail)]).filter(|(_, count)| *count > 0).collect();
-        let count: usize = owed.iter().map(|(_, count)| count).sum();
+        let targets = alerts.targets.iter().map(|view| (Some(view.target.id), Some(view.target.failures), view.owed));
+        let owed = targets.chain([(None, None, alerts.owed_by_mail)]).filter(|(.., count)| *count > 0);
+        let owed: Vec<_> = owed.collect();
+        let count: usize = owed.iter().map(|(.., count)| count).sum();
         let before = match count {
             0 => self.owed.remove(&user),
             _ => self.owed.insert(user, count),
@@ -281,13 +325,9 @@ impl State {
         let counted = self.dropped.entry(user).or_insert(0);
         self.shared.figures.note_dropped(alerts.dropped.saturating_sub(*counted));
         *counted = alerts.dropped;
-        if owed.is_empty() {
-            return;
-        }
-        let workers = self.workers.entry(user).or_default();
-        for (target, _) in owed {
-            if workers.targets.insert(target) {
-                self.tasks.spawn(deliver(self.shared.clone(), workers.in_flight.clone(), user, target));
+        for (target, failures, _) in owed {
+            if let Some(place) = self.workers.begin(user, target, failures) {
+                self.tasks.spawn(deliver(self.shared.clone(), place));
             }
         }
     }
@@ -310,8 +350,9 @@ async fn looked_at(shared: Arc<Shared>, user: UserId) -> Done {
     }
 }
 
-/// Delivers what a target is owed, one alert after the other. `in_flight`: the places of the user.
-async fn deliver(shared: Arc<Shared>, in_flight: Arc<Semaphore>, user: UserId, target: Option<u32>) -> Done {
+/// Delivers what a target is owed, one alert after the other.
+async fn deliver(shared: Arc<Shared>, place: Place) -> Done {
+    let (user, target) = (place.user, place.target);
     let ask = || shared.shards.ask(user, || Command::Query(Query::OwedAlert(target)));
     let mut stopping = shared.stopping.clone();
     // The alert that was attempted last, and its attempts.
@@ -325,13 +366,13 @@ async fn deliver(shared: Arc<Shared>, in_flight: Arc<Semaphore>, user: UserId, t
             break;
         }
         tokio::select! {
-            () = shared.listed(&owed) => {}
+            () = listed_markets(&shared.is_listed, &owed) => {}
             _ = stopping.changed() => break,
         }
         let number = owed.alert.number;
         let attempt = if last.0 == number { last.1 + 1 } else { 1 };
         last = (number, attempt);
-        let outcome = shared.attempt(user, &owed, attempt, &in_flight).await;
+        let outcome = shared.attempt(user, &owed, attempt, &place.in_flight).await;
         let is_to_repeat = matches!(outcome, AlertOutcome::Failed { gives_up: false, .. });
         in_a_row = if is_to_repeat { in_a_row + 1 } else { 0 };
         let note = || Command::NoteAlert { target, alert: number, outcome: outcome.clone() };
@@ -340,32 +381,45 @@ async fn deliver(shared: Arc<Shared>, in_flight: Arc<Semaphore>, user: UserId, t
             // Nothing is owed any more, as after a target was switched off: there is nothing to wait for.
             Answer::OwedAlert(None) => break,
             Answer::OwedAlert(Some(_)) => {}
-            _ => return Done::Refused,
+            _ => return Done::Refused(place),
         }
         if is_to_repeat {
             let pause = shared.settings.first_retry * 4_u32.pow((in_a_row - 1).min(ATTEMPTS_MAX - 2));
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = stopping.changed() => break,
-            }
-            answer = ask().await;
+            let pause = tokio::time::sleep(pause);
+            tokio::pin!(pause);
+            answer = loop {
+                tokio::select! {
+                    () = &mut pause => break ask().await,
+                    () = place.woken.notified() => {
+                        let next = ask().await;
+                        // A target without failures was switched off and on again.
+                        if !matches!(&next, Answer::OwedAlert(Some(owed)) if has_failed(owed)) {
+                            in_a_row = 0;
+                            break next;
+                        }
+                    }
+                    _ = stopping.changed() => return Done::Worker(user),
+                }
+            };
         }
     }
-    Done::Worker(user, target)
+    Done::Worker(user)
+}
+
+/// Whether the last attempts to deliver to the target of an alert failed. Of mail that is not known.
+fn has_failed(owed: &OwedAlert) -> bool {
+    owed.target.as_ref().is_none_or(|target| target.failures > 0)
+}
+
+/// Waits until the markets of the log are in the catalogue, if the alert is about one.
+async fn listed_markets(is_listed: &watch::Receiver<bool>, owed: &OwedAlert) {
+    if market_of(owed).is_some() && is_listed.clone().wait_for(|is_listed| *is_listed).await.is_err() {
+        // The start is given up: the next one delivers.
+        std::future::pending().await
+    }
 }
 
 impl Shared {
-    /// Waits for the listing of an alert's market. A market that the venue lists no more has no texts.
-    async fn listed(&self, owed: &OwedAlert) {
-        let Some(market) = market_of(owed) else { return };
-        let is_listed = async {
-            while self.catalog.market(market).is_none() {
-                tokio::time::sleep(LISTED_CHECK_EVERY).await;
-            }
-        };
-        let _ = tokio::time::timeout(LISTED_WITHIN, is_listed).await;
-    }
-
     /// One attempt, with its row among the last deliveries.
     async fn attempt(&self, user: UserId, owed: &OwedAlert, attempt: u32, in_flight: &Semaphore) -> AlertOutcome {
         let way = owed.target.as_ref().map_or(Way::Mail, way_of);
@@ -413,11 +467,11 @@ impl Shared {
         // First the user's own: one that waits for it takes no place of others.
         let _own = in_flight.acquire().await;
         let _place = self.in_flight.acquire().await;
-        self.post(target, &message).await.map(Some)
+        self.post(user, target, &message).await.map(Some)
     }
 
-    async fn post(&self, target: &AlertTarget, message: &Message) -> Result<u16, Failed> {
-        self.poster.send(target, message, self.shards.clock.wall_now()).await
+    async fn post(&self, user: UserId, target: &AlertTarget, message: &Message) -> Result<u16, Failed> {
+        self.poster.send(user, target, message, self.shards.clock.wall_now()).await
     }
 
     /// Returns the `Message-ID`.
@@ -438,8 +492,8 @@ fn way_of(target: &AlertTarget) -> Way {
 /// Does what a route asks for.
 async fn answered(shared: Arc<Shared>, request: Request) -> Done {
     match request {
-        Request::Check { channel, url, reply } => {
-            let checked = shared.rules.check(channel, &url).await;
+        Request::Check { user, channel, url, reply } => {
+            let checked = shared.rules.check(user, channel, &url).await;
             let checked = checked.map(|url| url.as_str().to_owned());
             reply.send(checked.map_err(|why| NoTarget::Wrong(why.to_owned())));
         }
@@ -466,7 +520,7 @@ async fn answered(shared: Arc<Shared>, request: Request) -> Done {
 impl Shared {
     /// A test is sent once, and changes neither failures nor what is owed; it is among the last deliveries.
     async fn test(&self, user: UserId, target: &AlertTarget, message: &Message) -> Result<(), Failed> {
-        let sent = self.post(target, message).await;
+        let sent = self.post(user, target, message).await;
         let (outcome, status, error) = match &sent {
             Ok(status) => (DeliveryOutcome::Delivered, Some(*status), None),
             Err(failed) => (DeliveryOutcome::GivenUp, failed.status, Some(failed.error.clone())),

@@ -4,6 +4,7 @@
 use crate::settings::Settings;
 use crate::target::{NotPublic, Rules};
 use edge::api::integrations::message::Message;
+use engine::id::UserId;
 use engine::time::Timestamp;
 use engine::user::AlertTarget;
 use engine::user::alerts::Channel;
@@ -12,7 +13,6 @@ use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
 use sha2::Sha256;
-use std::error::Error;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -73,11 +73,17 @@ impl Poster {
         made.as_ref().map_err(|why| Failed::because(format!("this server cannot send: {why}")))
     }
 
-    /// Sends a message, signed at `now` if the target has a secret. Returns the status of the answer.
+    /// Sends a message of a user, signed at `now` if the target has a secret. Returns the status of the answer.
     ///
     /// # Errors
     /// [`Failed`]: no answer in time, or another status than 2xx.
-    pub async fn send(&self, target: &AlertTarget, message: &Message, now: Timestamp) -> Result<u16, Failed> {
+    pub async fn send(
+        &self,
+        user: UserId,
+        target: &AlertTarget,
+        message: &Message,
+        now: Timestamp,
+    ) -> Result<u16, Failed> {
         // The rules of the server may have changed since the target was added.
         let url =
             self.rules.read(target.channel, &target.url).map_err(|_| Failed::because("the address is not allowed"))?;
@@ -85,12 +91,19 @@ impl Poster {
             Channel::Chat => message.chat(),
             Channel::Webhook => message.webhook(),
         };
+        let host = url.host_str().unwrap_or_default().to_owned();
         let mut request = self.client()?.post(url).header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(secret) = &target.secret {
             request = request.header(&self.signature, signature(secret, now.secs(), &body));
         }
         // The head decides, and the body is not read. The connection is not used again.
-        let exchange = async { Ok::<_, reqwest::Error>(request.body(body).send().await?.status()) };
+        let exchange = async {
+            let _held = self.rules.hold(user, &host).await.map_err(|error| match error.is::<NotPublic>() {
+                true => NOT_PUBLIC,
+                false => NO_CONNECTION,
+            })?;
+            request.body(body).send().await.map(|answer| answer.status()).map_err(|error| reason(&error))
+        };
         match tokio::time::timeout(self.timeout, exchange).await {
             Ok(Ok(status)) if status.is_success() => Ok(status.as_u16()),
             Ok(Ok(status)) => {
@@ -100,7 +113,7 @@ impl Poster {
                 };
                 Err(Failed { status: Some(status.as_u16()), error })
             }
-            Ok(Err(error)) => Err(Failed::because(reason(&error))),
+            Ok(Err(reason)) => Err(Failed::because(reason)),
             Err(_) => Err(Failed::because(format!("no answer within {} ms", self.timeout.as_millis()))),
         }
     }
@@ -115,19 +128,15 @@ pub fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
     format!("t={seconds},v1={hex}")
 }
 
+const NOT_PUBLIC: &str = "the address of the target is not public";
+const NO_CONNECTION: &str = "no connection to the target";
+
 /// Why a request has no answer, without its address.
 fn reason(error: &reqwest::Error) -> &'static str {
-    let mut source: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(inner) = source {
-        if inner.is::<NotPublic>() {
-            return "the address of the target is not public";
-        }
-        source = inner.source();
-    }
     if error.is_timeout() {
         "no answer in time"
     } else if error.is_connect() {
-        "no connection to the target"
+        NO_CONNECTION
     } else {
         "the target broke the connection, or its answer is not HTTP"
     }

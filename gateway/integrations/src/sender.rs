@@ -28,7 +28,7 @@ const TESTS_KEPT_MAX: usize = 10_000;
 
 /// What a route asks the dispatcher to do.
 pub enum Request {
-    Check { channel: Channel, url: String, reply: Reply<Result<String, NoTarget>> },
+    Check { user: UserId, channel: Channel, url: String, reply: Reply<Result<String, NoTarget>> },
     TestMail { user: UserId, to: String, now: Timestamp, reply: Reply<Result<SentMail, NotSent>> },
     Test { user: UserId, target: AlertTarget, now: Timestamp, reply: Reply<Result<(), NotSent>> },
 }
@@ -204,7 +204,7 @@ impl Integrations for Sender {
     fn check(&self, user: UserId, channel: Channel, url: &str) -> Waiting<Result<String, NoTarget>> {
         let url = url.to_owned();
         let place = self.checks.hold(user, CHECKS_OF_USER_MAX);
-        self.ask(place, NoTarget::Busy, |reply| Request::Check { channel, url, reply })
+        self.ask(place, NoTarget::Busy, |reply| Request::Check { user, channel, url, reply })
     }
 
     fn test(&self, user: UserId, target: &AlertTarget, now: Timestamp) -> Waiting<Result<(), NotSent>> {

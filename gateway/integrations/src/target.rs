@@ -2,8 +2,11 @@
 //! the host has at the moment of a connection.
 
 use crate::settings::Settings;
+use ahash::AHashMap;
 use edge::api::integrations::port::Waiting;
+use engine::id::UserId;
 use engine::user::alerts::Channel;
+use parking_lot::Mutex;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::error::Error;
@@ -12,32 +15,65 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Look-ups of the system at the same time: each has a thread.
-const LOOK_UPS_MAX: usize = 16;
+const LOOK_UPS_MAX: usize = 64;
+/// Those of one user: hosts whose look-ups hang leave places for other users.
+const LOOK_UPS_OF_USER_MAX: usize = 2;
 /// Longest wait for the addresses of a host when a target is added.
 const RESOLVES_WITHIN: Duration = Duration::from_secs(5);
 
-/// The addresses of a host.
-pub type LookUp = Arc<dyn Fn(String) -> Waiting<io::Result<Vec<IpAddr>>> + Send + Sync>;
+/// The addresses of a host, for a user.
+pub type LookUp = Arc<dyn Fn(UserId, String) -> Waiting<io::Result<Vec<IpAddr>>> + Send + Sync>;
 
-/// The addresses that the system gives. A look-up cannot be ended, so it keeps its place until the system answers, also if
-/// no delivery waits for it any more.
+/// The addresses that the system gives.
 pub fn system() -> LookUp {
-    let places = Arc::new(Semaphore::new(LOOK_UPS_MAX));
-    Arc::new(move |host| {
-        let places = places.clone();
+    bounded(|host| Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
+}
+
+/// Look-ups that block, each on a thread. One cannot be ended, so it keeps its place until the system answers, also if
+/// no delivery waits for it any more.
+fn bounded(look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static) -> LookUp {
+    let (places, look_up) = (Arc::new(LookUpPlaces::default()), Arc::new(look_up));
+    Arc::new(move |user, host| {
+        let (places, look_up) = (places.clone(), look_up.clone());
         Box::pin(async move {
-            let place = places.acquire_owned().await.map_err(io::Error::other)?;
-            let look_up = tokio::task::spawn_blocking(move || {
-                let found = (host.as_str(), 0).to_socket_addrs();
+            let place = places.take(user).await?;
+            let found = tokio::task::spawn_blocking(move || {
+                let found = look_up(&host);
                 drop(place);
-                Ok(found?.map(|address| address.ip()).collect())
+                found
             });
-            look_up.await.map_err(io::Error::other)?
+            found.await.map_err(io::Error::other)?
         })
     })
+}
+
+/// Places of look-ups: among those of a user, and among all.
+struct LookUpPlaces {
+    all: Arc<Semaphore>,
+    /// Of users that hold one or wait for one.
+    users: Mutex<AHashMap<UserId, Arc<Semaphore>>>,
+}
+
+impl Default for LookUpPlaces {
+    fn default() -> LookUpPlaces {
+        LookUpPlaces { all: Arc::new(Semaphore::new(LOOK_UPS_MAX)), users: Mutex::default() }
+    }
+}
+
+impl LookUpPlaces {
+    /// First the user's own: one that waits for it takes no place of others.
+    async fn take(&self, user: UserId) -> io::Result<[OwnedSemaphorePermit; 2]> {
+        let own = {
+            let mut users = self.users.lock();
+            users.retain(|_, places| Arc::strong_count(places) > 1);
+            users.entry(user).or_insert_with(|| Arc::new(Semaphore::new(LOOK_UPS_OF_USER_MAX))).clone()
+        };
+        let own = own.acquire_owned().await.map_err(io::Error::other)?;
+        Ok([own, self.all.clone().acquire_owned().await.map_err(io::Error::other)?])
+    }
 }
 
 /// A host has an address that alerts do not go to.
@@ -58,6 +94,30 @@ pub struct Rules {
     chat_hosts: Arc<[String]>,
     allow_private: bool,
     look_up: LookUp,
+    found: Arc<Found>,
+}
+
+/// Checked addresses of the hosts to which requests are in flight.
+#[derive(Default)]
+struct Found(Mutex<AHashMap<String, Vec<Arc<[IpAddr]>>>>);
+
+/// The addresses of a host, for one request. Its connections go to these.
+pub struct Held {
+    found: Arc<Found>,
+    host: String,
+    addresses: Arc<[IpAddr]>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut all = self.found.0.lock();
+        if let Some(of_host) = all.get_mut(&self.host) {
+            of_host.retain(|held| !Arc::ptr_eq(held, &self.addresses));
+            if of_host.is_empty() {
+                all.remove(&self.host);
+            }
+        }
+    }
 }
 
 impl Rules {
@@ -66,6 +126,7 @@ impl Rules {
             chat_hosts: settings.chat_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             allow_private: settings.allow_private_targets,
             look_up,
+            found: Arc::default(),
         }
     }
 
@@ -110,14 +171,14 @@ impl Rules {
     ///
     /// # Errors
     /// The reason, as a sentence.
-    pub async fn check(&self, channel: Channel, text: &str) -> Result<Url, &'static str> {
+    pub async fn check(&self, user: UserId, channel: Channel, text: &str) -> Result<Url, &'static str> {
         let url = self.read(channel, text)?;
         let host = url.host_str().unwrap_or_default().to_owned();
         // Hosts of chats are named by the operator; each connection is checked nevertheless.
         if channel == Channel::Chat || literal(&host).is_some() {
             return Ok(url);
         }
-        match tokio::time::timeout(RESOLVES_WITHIN, self.resolve(host)).await {
+        match tokio::time::timeout(RESOLVES_WITHIN, self.resolve(user, host)).await {
             Ok(Ok(_)) => Ok(url),
             Ok(Err(error)) if error.downcast_ref::<NotPublic>().is_some() => {
                 Err("url has an address that is not public.")
@@ -131,24 +192,39 @@ impl Rules {
     }
 
     /// All addresses of a host; none of them if one is not allowed.
-    async fn resolve(&self, host: String) -> Result<Vec<IpAddr>, Box<dyn Error + Send + Sync>> {
-        let found = (self.look_up)(host).await?;
+    async fn resolve(&self, user: UserId, host: String) -> Result<Vec<IpAddr>, Box<dyn Error + Send + Sync>> {
+        let found = (self.look_up)(user, host).await?;
         if found.is_empty() {
             return Err("it has no address".into());
         }
         if found.iter().all(|ip| self.allows(*ip)) { Ok(found) } else { Err(NotPublic.into()) }
     }
+
+    /// The addresses for a request of a user to a host; `None` for a host that is an address.
+    ///
+    /// # Errors
+    /// The host has none, or one that is not allowed: [`NotPublic`].
+    pub async fn hold(&self, user: UserId, host: &str) -> Result<Option<Held>, Box<dyn Error + Send + Sync>> {
+        if literal(host).is_some() {
+            return Ok(None);
+        }
+        let host = host.to_owned();
+        let addresses: Arc<[IpAddr]> = self.resolve(user, host.clone()).await?.into();
+        self.found.0.lock().entry(host.clone()).or_default().push(addresses.clone());
+        Ok(Some(Held { found: self.found.clone(), host, addresses }))
+    }
 }
 
-/// Each connection goes to an address that was checked: there is no second resolution.
+/// The client of requests looks up nothing itself: it has no user, and there must be no second resolution after the
+/// check.
 impl Resolve for Rules {
     fn resolve(&self, name: Name) -> Resolving {
-        let rules = self.clone();
-        Box::pin(async move {
-            let found = rules.resolve(name.as_str().to_owned()).await?;
-            let addresses: Addrs = Box::new(found.into_iter().map(|ip| SocketAddr::new(ip, 0)));
-            Ok(addresses)
-        })
+        let held = self.found.0.lock().get(name.as_str()).and_then(|of_host| of_host.last().cloned());
+        let found = held.ok_or_else(|| "no request to this host is in flight".into()).map(|held| {
+            let addresses: Vec<SocketAddr> = held.iter().map(|ip| SocketAddr::new(*ip, 0)).collect();
+            Box::new(addresses.into_iter()) as Addrs
+        });
+        Box::pin(std::future::ready(found))
     }
 }
 
@@ -206,7 +282,10 @@ fn in_v6(ip: Ipv6Addr, [first, second]: [u16; 2], bits: u32) -> bool {
 mod tests {
     use super::*;
     use std::collections::HashMap;
-    use std::sync::Mutex;
+    use std::sync::mpsc;
+    use std::task::{Context, Waker};
+
+    const USER: UserId = UserId(1);
 
     fn settings(allow_private_targets: bool) -> Settings {
         Settings {
@@ -225,7 +304,7 @@ mod tests {
             .iter()
             .map(|(host, ips)| ((*host).to_owned(), ips.iter().map(|ip| ip.parse().expect("an address")).collect()))
             .collect();
-        Arc::new(move |host| {
+        Arc::new(move |_, host| {
             let found = rows.get(&host).cloned().ok_or_else(|| io::Error::other("unknown"));
             Box::pin(std::future::ready(found))
         })
@@ -348,12 +427,15 @@ mod tests {
             let rules = Rules::new(&settings(allow), names(&rows));
             for ((host, _), expected) in rows.iter().zip(expected) {
                 let url = format!("https://{host}/hook");
-                assert_eq!(runtime.block_on(rules.check(Channel::Webhook, &url)).is_ok(), expected, "{host} {allow}");
-                let name: Name = host.parse().expect("a name");
-                assert_eq!(runtime.block_on(Resolve::resolve(&rules, name)).is_ok(), expected, "{host} {allow}");
+                assert_eq!(
+                    runtime.block_on(rules.check(USER, Channel::Webhook, &url)).is_ok(),
+                    expected,
+                    "{host} {allow}"
+                );
+                assert_eq!(runtime.block_on(rules.hold(USER, host)).is_ok(), expected, "{host} {allow}");
                 cases += 2;
             }
-            assert!(runtime.block_on(rules.check(Channel::Webhook, "https://unknown.example/")).is_err());
+            assert!(runtime.block_on(rules.check(USER, Channel::Webhook, "https://unknown.example/")).is_err());
         }
         println!("hosts: {cases} cases");
     }
@@ -362,14 +444,79 @@ mod tests {
     #[test]
     fn a_second_answer_is_checked_too() {
         let answers = Mutex::new(vec!["127.0.0.1", "8.8.8.8"]);
-        let look_up: LookUp = Arc::new(move |_| {
-            let next = answers.lock().expect("no panic").pop().expect("two answers");
+        let look_up: LookUp = Arc::new(move |_, _| {
+            let next = answers.lock().pop().expect("two answers");
             Box::pin(std::future::ready(Ok(vec![next.parse().expect("an address")])))
         });
         let rules = Rules::new(&settings(false), look_up);
         let runtime = host::runtime::runtime().expect("a runtime");
-        assert!(runtime.block_on(rules.check(Channel::Webhook, "https://rebind.example/")).is_ok());
-        let second = runtime.block_on(Resolve::resolve(&rules, "rebind.example".parse().expect("a name")));
+        assert!(runtime.block_on(rules.check(USER, Channel::Webhook, "https://rebind.example/")).is_ok());
+        let second = runtime.block_on(rules.hold(USER, "rebind.example"));
         assert!(second.err().is_some_and(|error| error.downcast_ref::<NotPublic>().is_some()));
+    }
+
+    /// A connection goes to the addresses that were checked for its request, and to no others.
+    #[test]
+    fn connections_go_to_checked_addresses() {
+        let answers = Mutex::new(vec!["8.8.4.4", "8.8.8.8"]);
+        let look_up: LookUp = Arc::new(move |_, _| {
+            let next = answers.lock().pop().expect("two answers");
+            Box::pin(std::future::ready(Ok(vec![next.parse().expect("an address")])))
+        });
+        let rules = Rules::new(&settings(false), look_up);
+        let runtime = host::runtime::runtime().expect("a runtime");
+        let connects = |host: &str| {
+            let name: Name = host.parse().expect("a name");
+            let found = runtime.block_on(Resolve::resolve(&rules, name)).ok()?;
+            Some(found.map(|address| address.ip().to_string()).collect::<Vec<_>>())
+        };
+        let hold = |host| runtime.block_on(rules.hold(USER, host)).expect("public");
+        assert_eq!(connects("a.example"), None, "no request is in flight");
+        let first = hold("a.example");
+        assert_eq!(connects("a.example"), Some(vec!["8.8.8.8".to_owned()]));
+        assert_eq!(connects("b.example"), None);
+        let second = hold("a.example");
+        drop(first);
+        assert_eq!(connects("a.example"), Some(vec!["8.8.4.4".to_owned()]));
+        drop(second);
+        assert_eq!((connects("a.example"), rules.found.0.lock().len()), (None, 0));
+        for literal in ["8.8.8.8", "[2606:4700::1111]"] {
+            assert!(hold(literal).is_none(), "{literal}");
+        }
+    }
+
+    /// Look-ups that hang: those of a user leave places for others, and a place is free when its look-up ends.
+    #[test]
+    fn hosts_of_a_user_that_hang_stop_no_other_user() {
+        let (end, ends) = mpsc::channel::<()>();
+        let ends = Mutex::new(ends);
+        let look_up = bounded(move |host| {
+            if host == "hangs.example" {
+                // Until the sender is dropped.
+                let _ = ends.lock().recv();
+            }
+            Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
+        });
+        let runtime = host::runtime::runtime().expect("a runtime");
+        let ask = |user, host: &str| look_up(UserId(user), host.to_owned());
+        runtime.block_on(async {
+            let mut waits = tokio::task::JoinSet::new();
+            for _ in 0..2 * LOOK_UPS_MAX {
+                waits.spawn(ask(1, "hangs.example"));
+            }
+            tokio::task::yield_now().await;
+            for user in [2, 3, 2] {
+                assert!(ask(user, "works.example").await.is_ok(), "user {user}");
+            }
+            // One that is not waited for any more keeps its place.
+            waits.abort_all();
+            while waits.join_next().await.is_some() {}
+            let mut own = ask(1, "works.example");
+            assert!(own.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert!(ask(2, "works.example").await.is_ok());
+            drop(end);
+            assert!(own.await.is_ok());
+        });
+        println!("look-ups: {} cases", 6);
     }
 }

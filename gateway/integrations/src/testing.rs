@@ -1,25 +1,14 @@
-//! A shard on a thread, and a receiver of webhooks that holds every request until a test answers it.
+//! What tests ask a shard, and a receiver of webhooks that holds every request until a test answers it.
 
-use edge::engine_client::Reply;
-use engine::book::Books;
-use engine::command::{Answer, Command, CreateUser, Envelope, IssueKey, NewAlertTarget, Secret};
-use engine::directory::Directory;
-use engine::id::UserId;
-use engine::market::catalog::Catalog;
-use engine::notice::Notice;
-use engine::ring::Ring;
-use engine::rules::Rules;
-use engine::shard::{Outbox, Room, Shard};
+use edge::testing::ShardThread;
+use engine::command::{Answer, Command, IssueKey, NewAlertTarget, Secret};
 use engine::time::Timestamp;
+use engine::user::AlertTarget;
 use engine::user::alerts::{AlertKinds, Channel};
-use engine::user::{AlertTarget, Users};
-use host::thread::Stop;
 use parking_lot::Mutex;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// 2026-10-02T09:15:00Z.
@@ -27,68 +16,15 @@ pub const NOW: Timestamp = Timestamp(1_790_932_500_000_000);
 /// After this time a test waits in vain.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Answers of a shard.
-struct Answers;
-
-impl Outbox<Reply> for Answers {
-    fn room(&self) -> Room {
-        Room::Ample
-    }
-    fn record(&mut self, _: UserId, _: Timestamp, _: &[u8]) {}
-    fn notice(&mut self, _: Notice) {}
-    fn answer(&mut self, reply: Reply, answer: Answer) {
-        reply.fill(answer);
-    }
+/// What tests of alerts ask a shard.
+pub trait AlertShard {
+    fn add(&self, user: u64, channel: Channel, url: &str) -> AlertTarget;
+    /// An alert to all targets of the user: key number `key` of all users is created.
+    fn raise(&self, user: u64, key: u8);
 }
 
-/// A shard with users from 1.
-pub struct ShardThread {
-    pub inbox: Arc<Ring<Envelope<Reply>>>,
-    stop: Stop,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for ShardThread {
-    fn drop(&mut self) {
-        self.stop.set();
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
-    }
-}
-
-impl ShardThread {
-    pub fn start(users: u64) -> ShardThread {
-        let (inbox, stop) = (Arc::new(Ring::new(64)), Stop::new());
-        let (asked, stopping) = (Arc::clone(&inbox), stop.clone());
-        let thread = std::thread::spawn(move || {
-            let (rules, books, catalog) =
-                (Arc::new(Rules::default()), Arc::new(Books::new()), Arc::new(Catalog::new()));
-            let directory = Arc::new(Directory::default());
-            let mut shard = Shard::new(0, 1, Users::default(), rules, books, catalog, directory);
-            while !stopping.is_set() {
-                if !shard.turn(&asked, NOW, &mut Answers) {
-                    asked.wait(Duration::from_millis(2));
-                }
-            }
-        });
-        let shard = ShardThread { inbox, stop, thread: Some(thread) };
-        for user in 1..=users {
-            let create = CreateUser { sub: None, email: None, grant: None, api_balance: None };
-            assert!(!matches!(shard.ask(user, Command::CreateUser(create)), Answer::Refused(_)));
-        }
-        shard
-    }
-
-    pub fn ask(&self, user: u64, command: Command) -> Answer {
-        let (sender, answered) = mpsc::sync_channel(1);
-        let reply = Reply::Thread(sender);
-        let envelope = Envelope { owner: UserId(user), command, received_at: NOW, reply };
-        assert!(self.inbox.push(envelope).is_ok(), "there is room");
-        answered.recv_timeout(PATIENCE).expect("an answer")
-    }
-
-    pub fn add(&self, user: u64, channel: Channel, url: &str) -> AlertTarget {
+impl AlertShard for ShardThread {
+    fn add(&self, user: u64, channel: Channel, url: &str) -> AlertTarget {
         let new = NewAlertTarget { channel, url: url.to_owned(), secret: None, label: None, kinds: AlertKinds::ALL };
         match self.ask(user, Command::AddAlertTarget(Box::new(new))) {
             Answer::AlertTarget(target) => *target,
@@ -96,8 +32,7 @@ impl ShardThread {
         }
     }
 
-    /// An alert to all targets of the user: key number `key` of all users is created.
-    pub fn raise(&self, user: u64, key: u8) {
+    fn raise(&self, user: u64, key: u8) {
         let secret = Secret { hash: [key; 32], alias_hash: [key; 32], prefix: "svc_live_4f0c9d2".to_owned() };
         let issue = IssueKey { secret, name: None, tier: None, permissions: None, bootstrap: false, by: None };
         assert!(matches!(self.ask(user, Command::IssueKey(issue)), Answer::Key(_)));
@@ -106,7 +41,7 @@ impl ShardThread {
 
 /// A target of user 1.
 pub fn target(channel: Channel, url: &str) -> AlertTarget {
-    ShardThread::start(1).add(1, channel, url)
+    ShardThread::start(NOW, 1).add(1, channel, url)
 }
 
 /// Repeats `ready` until it returns something.
@@ -164,11 +99,16 @@ impl Receiver {
 
     /// Answers all requests that wait with 200. Returns their count.
     pub fn answer(&self) -> usize {
+        self.answer_with("200 OK")
+    }
+
+    /// The same with another status.
+    pub fn answer_with(&self, status: &str) -> usize {
         let held = std::mem::take(&mut *self.held.lock());
         let count = held.len();
         for (_, mut stream) in held {
             // A client that has left reads no answer.
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         }
         count
     }

@@ -2,6 +2,7 @@
 
 use crate::backup::{BackupError, Running, Source, Stream};
 use crate::runtime::Inboxes;
+use admin::notices::{NotNotified, Notifies, Notifying};
 use admin::users::{Deed, Done, Named, NoDeed};
 use admin::{
     ClockStatus, Copying, Doing, Horizon, Lost, NoBackup, NoRefund, NoStep, Node, Refunding, RunStatus, Status, Stays,
@@ -38,17 +39,6 @@ pub struct ServerNode {
 impl ServerNode {
     pub fn new(app: Arc<App>, running: Running, inboxes: Inboxes) -> ServerNode {
         ServerNode { app, running, inboxes, horizon: Mutex::new(None) }
-    }
-
-    /// # Errors
-    /// [`NoDeed::UnknownUser`].
-    fn user(&self, user: &Named) -> Result<UserId, NoDeed> {
-        let directory = &self.app.reads.directory;
-        let user = match user {
-            Named::Id(id) => Some(*id).filter(|id| directory.exists(*id)),
-            Named::Sub(sub) => directory.by_sub(sub),
-        };
-        user.ok_or(NoDeed::UnknownUser)
     }
 
     /// Sends a command to the shard of a user.
@@ -88,6 +78,27 @@ impl ServerNode {
         let horizon = Horizon { lsn: lsn.0, at };
         *known = Some(horizon);
         Ok((snapshots.last().copied(), horizon))
+    }
+}
+
+impl Notifies for ServerNode {
+    fn notify(&self, user: UserId, text: &str) -> Option<Notifying> {
+        if !self.app.reads.directory.exists(user) {
+            return None;
+        }
+        let asked = self.ask(user, Command::Notify { text: text.to_owned() });
+        Some(Box::pin(async move {
+            let receiver = asked.map_err(|_| NotNotified::Busy)?;
+            match receiver.await.map_err(|_| NotNotified::Lost)? {
+                Answer::Notified(is_owed) => Ok(is_owed),
+                Answer::Refused(Reject::NoAlertStore) => Err(NotNotified::NoStore),
+                _ => Err(NotNotified::Busy),
+            }
+        }))
+    }
+
+    fn last_user(&self) -> UserId {
+        UserId(self.app.reads.directory.users_count() as u64)
     }
 }
 
@@ -170,6 +181,15 @@ impl Node for ServerNode {
             refund.ok_or(NoRefund::Impossible("The provider of this server cannot return it."))
         };
         Ok((user, Box::pin(refunding)))
+    }
+
+    fn user(&self, user: &Named) -> Result<UserId, NoDeed> {
+        let directory = &self.app.reads.directory;
+        let user = match user {
+            Named::Id(id) => Some(*id).filter(|id| directory.exists(*id)),
+            Named::Sub(sub) => directory.by_sub(sub),
+        };
+        user.ok_or(NoDeed::UnknownUser)
     }
 
     fn stop(&self) -> &Stop {

@@ -100,7 +100,7 @@ pub fn alert_line(bytes: &[u8]) {
             beta_until: None,
             last_used_at: None,
         }));
-        let alert = *alerts.owed().next().expect("the key is an alert");
+        let alert = alerts.owed().next().expect("the key is an alert").clone();
         let message = Message::of(USER, &OwedAlert { alert, about, email: None, target: None }, &Catalog::new());
         let chat: serde_json::Value = serde_json::from_slice(&message.chat()).expect("it is JSON");
         let line = chat["content"].as_str().expect("a line");

@@ -260,3 +260,136 @@ fn fills_ends_and_the_daily_limit_are_owed_in_order() {
     assert!(matches!(&of_limit[..], [(_, record)] if has(record, "OrderPlaced")));
     world.check().expect("the records give the same state");
 }
+
+/// What a change writes: never the address, the secret, or what stays.
+#[test]
+fn a_change_writes_only_what_changed() {
+    let mut world = world();
+    let new = NewAlertTarget {
+        channel: Channel::Webhook,
+        url: "https://hooks.example.net/abcdk9Qz".to_owned(),
+        secret: Some("0123456789abcdef".to_owned()),
+        label: Some("old".to_owned()),
+        kinds: AlertKinds::ALL,
+    };
+    assert!(matches!(world.ask(Command::AddAlertTarget(Box::new(new)), 0), Answer::AlertTarget(_)));
+    let label = |label: Option<&str>| TargetChange { label: Some(label.map(str::to_owned)), ..TargetChange::default() };
+    let kinds = |kinds| TargetChange { kinds: Some(kinds), ..TargetChange::default() };
+    let enabled = |is_enabled| TargetChange { is_enabled: Some(is_enabled), ..TargetChange::default() };
+    let created = AlertKinds::of(&[AlertKind::KeyCreated]);
+    let all = TargetChange { label: Some(Some("last".to_owned())), is_enabled: Some(true), kinds: Some(created) };
+    // (change; label, whether the label is taken away, kinds, on or off; `None` writes nothing)
+    let rows = [
+        (label(Some("old")), None),
+        (label(Some("new")), Some((Some("new"), false, None, None))),
+        (label(None), Some((None, true, None, None))),
+        (label(None), None),
+        (label(Some("")), Some((Some(""), false, None, None))),
+        (kinds(AlertKinds::ALL), None),
+        (kinds(created), Some((None, false, Some(created), None))),
+        (enabled(true), None),
+        (enabled(false), Some((None, false, None, Some(false)))),
+        (all.clone(), Some((Some("last"), false, None, Some(true)))),
+        (all, None),
+    ];
+    for (row, (of, expected)) in rows.iter().enumerate() {
+        let before = world.out.records.len();
+        change(&mut world, Channel::Webhook, 1, of.clone()).expect("it is there");
+        let written: Vec<Mutation> = world.out.records[before..]
+            .iter()
+            .flat_map(|(_, record)| codec::decode::<Mutation>(codec::VERSION, record).expect("a record"))
+            .map(|fact| fact.expect("just written"))
+            .collect();
+        let expected = expected.map(|(label, clears_label, kinds, is_enabled)| {
+            let label = label.map(str::to_owned);
+            crate::fact::AlertTargetChanged { target: 1, label, clears_label, kinds, is_enabled, at: world.now }.into()
+        });
+        assert_eq!(written, expected.into_iter().collect::<Vec<Mutation>>(), "row {row}");
+        assert!(!world.out.records[before..].iter().any(|(_, record)| contains(record, b"hooks.example.net")));
+    }
+    world.check().expect("the records give the same state");
+    println!("changes that are written: {} cases", rows.len());
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+#[test]
+fn a_notice_is_owed_to_what_takes_it() {
+    let notice = AlertKinds::of(&[AlertKind::SystemNotice]);
+    let others = AlertKinds::ALL.without(notice);
+    // (mail goes out, an address, the kinds of a webhook and whether it is on; owed by mail, owed to the webhook)
+    let rows = [
+        (true, true, None, true, false),
+        (true, true, Some((notice, true)), true, true),
+        (true, true, Some((others, true)), true, false),
+        (true, false, None, false, false),
+        (true, false, Some((notice, true)), false, true),
+        (true, false, Some((notice, false)), false, false),
+        (true, false, Some((others, true)), false, false),
+        (false, true, None, false, false),
+        (false, false, Some((AlertKinds::ALL, true)), false, true),
+    ];
+    for (row, (mails, has_address, hook, by_mail, to_hook)) in rows.into_iter().enumerate() {
+        let mut world = World::of("");
+        world.rules.mails = mails;
+        let email = has_address.then(|| "trader@example.net".to_owned());
+        world.ask(Command::CreateUser(CreateUser { sub: None, email, grant: None, api_balance: None }), 0);
+        if let Some((kinds, is_enabled)) = hook {
+            let target = add(&mut world, Channel::Webhook, kinds).expect("below the bound");
+            let to = TargetChange { is_enabled: Some(is_enabled), ..TargetChange::default() };
+            change(&mut world, Channel::Webhook, target, to).expect("it is there");
+        }
+        let (before, reported) = (world.out.records.len(), world.out.owing);
+        let text = "Maintenance at 22:00 UTC.".to_owned();
+        let answer = world.ask(Command::Notify { text }, 0);
+        let is_owed = by_mail || to_hook;
+        assert!(matches!(answer, Answer::Notified(owes) if owes == is_owed), "row {row}: {answer:?}");
+        assert_eq!(world.out.records.len() - before, usize::from(is_owed), "row {row}: one record");
+        assert_eq!(world.out.owing - reported, usize::from(is_owed), "row {row}: it is reported");
+        let receivers = [(None, by_mail)].into_iter().chain(hook.map(|_| (Some(1), to_hook)));
+        for (target, expected) in receivers {
+            let texts = owed(&mut world, target).map(|next| (next.alert.kind, format!("{:?}", next.about)));
+            let wanted = (AlertKind::SystemNotice, r#"Notice("Maintenance at 22:00 UTC.")"#.to_owned());
+            assert_eq!(texts, expected.then_some(wanted), "row {row} {target:?}");
+        }
+        world.check().expect("the records give the same state");
+    }
+    let mut world = World::of("");
+    world.rules.formats = Formats::Previous;
+    world.make_user();
+    let refused = world.ask(Command::Notify { text: "x".to_owned() }, 0);
+    assert!(matches!(refused, Answer::Refused(Reject::NoAlertStore)));
+    println!("notices: {} cases", rows.len() + 1);
+}
+
+#[test]
+fn an_address_is_noted_once() {
+    // (the address of the first sight, the newest format; the address after two others)
+    let rows = [
+        (None, true, Some("first@example.net")),
+        (Some("trader@example.net"), true, Some("trader@example.net")),
+        (None, false, None),
+    ];
+    for (row, (email, is_newest, expected)) in rows.into_iter().enumerate() {
+        let mut world = World::of("");
+        world.rules.mails = true;
+        world.rules.formats = if is_newest { Formats::Newest } else { Formats::Previous };
+        let create = CreateUser { sub: None, email: email.map(str::to_owned), grant: None, api_balance: None };
+        world.ask(Command::CreateUser(create), 0);
+        for email in ["first@example.net", "second@example.net"] {
+            let answer = world.ask(Command::NoteEmail { email: email.to_owned() }, 0);
+            assert!(matches!(answer, Answer::Done), "row {row}: {answer:?}");
+        }
+        assert_eq!(world.the_user().email(), expected, "row {row}");
+        // From then on mail about keys goes there.
+        issue(&mut world, 1);
+        let next = owed(&mut world, None);
+        assert_eq!(next.and_then(|next| next.email).as_deref(), expected, "row {row}");
+        if is_newest {
+            world.check().expect("the records give the same state");
+        }
+    }
+    println!("addresses: {} cases", rows.len());
+}

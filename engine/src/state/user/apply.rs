@@ -111,14 +111,15 @@ impl User {
                 self.begin_alerts();
             }
             Mutation::AlertTargetSet(set) => self.set_alert_target(set),
+            Mutation::AlertTargetChanged(changed) => self.change_alert_target(changed),
             Mutation::AlertTargetRemoved(fact::AlertTargetRemoved { target, at: _ }) => {
                 self.remove_alert_target(*target);
             }
             Mutation::MailChoiceSet(fact::MailChoiceSet { kinds, at: _ }) => self.set_mail_choice(*kinds),
             Mutation::AlertDelivered(delivered) => self.deliver_alert(delivered),
             Mutation::AlertFailed(failed) => self.fail_alert(failed),
-            // It changes nothing: only its alert is raised.
-            Mutation::DailyLimitReached(_) => {}
+            // They change nothing: only their alerts are raised.
+            Mutation::DailyLimitReached(_) | Mutation::NoticeRaised(_) => {}
 
             Mutation::KeyUsed(fact::KeyUsed { key, at }) => self.key_mut(*key).last_used_at = Some(*at).into(),
             Mutation::KeyIssued(fact::KeyIssued {
@@ -158,6 +159,7 @@ impl User {
             Mutation::KeyRevoked(fact::KeyRevoked { key, at }) => self.key_mut(*key).revoked_at = Some(*at).into(),
 
             Mutation::UserCreated(_) => panic!("a user is created once: user {}", self.id),
+            Mutation::EmailNoted(fact::EmailNoted { email, at: _ }) => self.note_email(email),
             Mutation::GrantSet(fact::GrantSet { tier, expires_at, at: _ }) => {
                 self.grant = Some(Grant { tier: *tier, expires_at: *expires_at });
             }

@@ -237,6 +237,11 @@ impl User {
         self.trading.get_or_insert_default()
     }
 
+    fn note_email(&mut self, email: &str) {
+        let identity = self.identity.get_or_insert_with(|| Box::new(Identity { sub: None, email: None }));
+        identity.email = Some(email.into());
+    }
+
     /// A user without any objects.
     pub(crate) fn new(id: UserId, sub: Option<&str>, email: Option<&str>, at: Timestamp) -> User {
         let identity = Identity { sub: sub.map(Box::from), email: email.map(Box::from) };

@@ -302,7 +302,10 @@ async fn by_token(
     // The issuer of a token uses the wall clock.
     let claims = app.front.identity.verify(token, app.reads.clock.wall_now())?;
     let user = match app.reads.directory.by_sub(&claims.sub) {
-        Some(user) => user,
+        Some(user) => {
+            note_email(edge, user, claims.email, now).await;
+            user
+        }
         None => first_sight(edge, claims.sub, claims.email, None, now).await?,
     };
     let grant = app.reads.directory.standing(user, now);
@@ -325,6 +328,18 @@ async fn by_token(
     let permissions = if grant_ended(grant, now) { Permissions::Read } else { Permissions::ReadTrade };
     let caller = Caller { user, key: None, tier, permissions, grant, expires_at: None };
     Ok(Admitted { caller: Some(caller), in_flight: Some(in_flight) })
+}
+
+/// A user without an address gets that of the token. If it cannot be noted now, the next token brings it again.
+async fn note_email(edge: &Rc<Edge>, user: UserId, email: Option<String>, now: Timestamp) {
+    let reads = &edge.app.reads;
+    let Some(email) = email.filter(|_| reads.rules.formats.is_newest() && !reads.directory.has_email(user)) else {
+        return;
+    };
+    let noting = Rc::clone(edge);
+    let noted = async move { drop(noting.engine.ask(user, Command::NoteEmail { email }, now).await) };
+    // Its end is waited for, so that the answer to this request shows the address.
+    let _ = tokio::task::spawn_local(noted).await;
 }
 
 /// Creates the user of a new `sub`, with `plan` if given. Continues when the request is dropped, so that a reservation

@@ -1,4 +1,6 @@
+use super::injuries::INJURIES_MAX;
 use super::*;
+use edge::api::football::records::{HeadToHead, Injury, Lineups, Scorer, StandingGroup, TeamSquad};
 use edge::http::record::{Record, value};
 use serde_json::{Value, json};
 

@@ -1,7 +1,12 @@
 use super::*;
 use crate::sender::Sender;
-use crate::testing::{NOW, PATIENCE, Receiver, ShardThread, eventually};
+use crate::testing::{AlertShard as _, NOW, PATIENCE, Receiver, eventually};
 use edge::api::integrations::port::Integrations as _;
+use edge::testing::ShardThread;
+use engine::command::TargetChange;
+use engine::id::MarketId;
+use engine::view::AboutView;
+
 use host::job::{Job, RunningJob};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -29,10 +34,15 @@ impl Drop for Lab {
 
 impl Lab {
     fn new(users: u64) -> Lab {
-        let shard = ShardThread::start(users);
+        Lab::with(users, Duration::from_millis(1))
+    }
+
+    /// With this pause after a first failure.
+    fn with(users: u64, first_retry: Duration) -> Lab {
+        let shard = ShardThread::start(NOW, users);
         let (owing, deliveries, figures) = (Owing::default(), Arc::<Deliveries>::default(), Arc::<Figures>::default());
         let (sender, requests) = Sender::new(false, owing.clone(), deliveries.clone());
-        let look_up: LookUp = Arc::new(|host: String| {
+        let look_up: LookUp = Arc::new(|_, host: String| {
             assert_ne!(host, PANICS);
             Box::pin(std::future::ready(Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])))
         });
@@ -40,7 +50,7 @@ impl Lab {
             settings: Settings {
                 chat_hosts: vec!["127.0.0.1".to_owned()],
                 allow_private_targets: true,
-                first_retry: Duration::from_millis(1),
+                first_retry,
                 // Longer than a test waits.
                 timeout: 4 * PATIENCE,
                 signature_header: "X-Svc-Signature".to_owned(),
@@ -53,6 +63,7 @@ impl Lab {
             inboxes: vec![shard.inbox.clone()],
             clock: Clock::fake(NOW),
             catalog: Arc::new(Catalog::new()),
+            is_listed: watch::channel(true).1,
             mailer: None,
             look_up,
             known: Vec::new(),
@@ -144,4 +155,117 @@ fn a_stop_does_not_wait_for_a_delivery() {
     job.stop();
     assert!(job.join_within(PATIENCE));
     assert_eq!(lab.owed(1), 1, "it is owed still");
+}
+
+/// A pause that a test does not wait for.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// The failures of the first target of user 1.
+fn failures(lab: &Lab) -> u32 {
+    match lab.shard.ask(1, Command::Query(Query::Alerts)) {
+        Answer::Alerts(alerts) => alerts.targets[0].target.failures,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A target that failed waits for its pause, and not if it was switched off and on.
+#[test]
+fn a_target_that_is_switched_on_again_is_tried_again() {
+    let (lab, receiver) = (Lab::with(1, LONG), Receiver::start());
+    let target = lab.shard.add(1, Channel::Webhook, &receiver.url("/hook")).id;
+    for round in 1..=2 {
+        lab.raise(1, 2 * round);
+        receiver.held(1);
+        receiver.answer_with("503 Away");
+        eventually("the failure is noted", || (failures(&lab) == 1).then_some(()));
+        for is_enabled in [Some(false), Some(true)] {
+            let change = TargetChange { is_enabled, ..TargetChange::default() };
+            let changed = lab.shard.ask(1, Command::ChangeAlertTarget { channel: Channel::Webhook, target, change });
+            assert!(matches!(changed, Answer::AlertTarget(_)), "{changed:?}");
+        }
+        lab.raise(1, 2 * round + 1);
+        receiver.held(1);
+        receiver.answer();
+        eventually("it is delivered", || (lab.owed(1) == 0).then_some(()));
+        // The first attempt at its alert.
+        assert_eq!(lab.deliveries.of(UserId(1), target)[0].attempt, 1, "round {round}");
+    }
+    println!("targets switched on again: 2 cases");
+}
+
+/// One that was not switched keeps its pause, however often it is looked at.
+#[test]
+fn a_pause_is_kept_when_another_alert_comes() {
+    let (lab, receiver) = (Lab::with(1, LONG), Receiver::start());
+    let target = lab.shard.add(1, Channel::Webhook, &receiver.url("/hook")).id;
+    lab.raise(1, 1);
+    receiver.held(1);
+    receiver.answer_with("503 Away");
+    eventually("the failure is noted", || (failures(&lab) == 1).then_some(()));
+    let works = lab.shard.add(1, Channel::Chat, &receiver.url("/chat")).id;
+    for count in 1..=3 {
+        lab.raise(1, 1 + count);
+        assert_eq!(receiver.held(1), ["/chat"]);
+        receiver.answer();
+        eventually("the other has it", || {
+            (lab.deliveries.of(UserId(1), works).len() == usize::from(count)).then_some(())
+        });
+    }
+    assert_eq!(lab.deliveries.of(UserId(1), target).len(), 1);
+}
+
+/// The place of a worker is free after its panic: the next alert finds it.
+#[test]
+fn a_worker_that_panics_leaves_its_place() {
+    let runtime = host::runtime::runtime().expect("a runtime");
+    let workers = Workers::default();
+    let (user, targets) = (UserId(1), [None, Some(1), Some(2)]);
+    for panics in [true, false, true] {
+        for target in targets {
+            let place = workers.begin(user, target, None).expect("it has no worker");
+            assert!(workers.begin(user, target, None).is_none(), "one for each target");
+            assert!(workers.begin(UserId(2), target, None).is_some(), "users have their own");
+            let worker = async move {
+                let _place = place;
+                assert!(!panics, "a question to a shard");
+            };
+            let ended = runtime.block_on(async { tokio::spawn(worker).await });
+            assert_eq!(ended.is_err(), panics);
+        }
+        assert!(workers.0.lock().is_empty());
+    }
+    println!("places of workers: 9 cases");
+}
+
+/// An alert about a market waits until the markets of the log are there, and no longer.
+#[test]
+fn an_alert_waits_for_the_first_listing() {
+    let owed = |about| OwedAlert { about, ..owed_key() };
+    let rows = [(AboutView::Market(MarketId(0)), true), (AboutView::Gone, false)];
+    let runtime = host::runtime::runtime().expect("a runtime");
+    for (about, waits) in rows {
+        let (listed, is_listed) = watch::channel(false);
+        let owed = owed(about);
+        runtime.block_on(async {
+            let mut waiting = Box::pin(listed_markets(&is_listed, &owed));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            assert_eq!(waiting.as_mut().poll(&mut context).is_pending(), waits, "{:?}", owed.about);
+            listed.send_replace(true);
+            if waits {
+                waiting.await;
+            }
+        });
+    }
+    println!("first listings: 2 cases");
+}
+
+/// An alert that is owed to a target of user 1.
+fn owed_key() -> OwedAlert {
+    let shard = ShardThread::start(NOW, 1);
+    let target = shard.add(1, Channel::Webhook, "http://127.0.0.1/").id;
+    shard.raise(1, 1);
+    match shard.ask(1, Command::Query(Query::OwedAlert(Some(target)))) {
+        Answer::OwedAlert(Some(owed)) => *owed,
+        other => panic!("{other:?}"),
+    }
 }

@@ -1,53 +1,23 @@
 use super::*;
 use crate::run::run;
 use crate::testing::{Shelf, rising, spec};
-use engine::book::Books;
-use engine::command::{CreateUser, NewBacktest, Query};
-use engine::directory::Directory;
+use edge::testing::ShardThread;
+use engine::command::{NewBacktest, Query};
 use engine::id::KeyId;
-use engine::market::catalog::Catalog;
-use engine::notice::Notice;
-use engine::shard::{Outbox, Room, Shard};
 use engine::user::backtests::BacktestEnd;
 use serde_json::{Value, json};
 use std::sync::atomic::AtomicU64;
-use std::thread::JoinHandle;
 
 /// 2026-10-02T09:15:00Z.
 const NOW: Timestamp = Timestamp(1_790_932_500_000_000);
 const MEMORY: u64 = 32 << 20;
 
-/// Answers of a shard.
-struct Answers;
-
-impl Outbox<Reply> for Answers {
-    fn room(&self) -> Room {
-        Room::Ample
-    }
-    fn record(&mut self, _: UserId, _: Timestamp, _: &[u8]) {}
-    fn notice(&mut self, _: Notice) {}
-    fn answer(&mut self, reply: Reply, answer: Answer) {
-        reply.fill(answer);
-    }
-}
-
 /// A shard on a thread, an archive, and a runner on both.
 struct Lab {
     shelf: Shelf,
-    inbox: Arc<Ring<Envelope<Reply>>>,
+    shard: ShardThread,
     runner: Arc<Runner>,
     stop: Stop,
-    shard_stop: Stop,
-    shard: Option<JoinHandle<Shard<Reply>>>,
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        self.shard_stop.set();
-        if let Some(shard) = self.shard.take() {
-            drop(shard.join());
-        }
-    }
 }
 
 impl Lab {
@@ -58,29 +28,9 @@ impl Lab {
     fn with(run: RunPlan, time_max: Duration) -> Lab {
         let shelf = Shelf::new();
         rising(&shelf, 1, 3);
-        let inbox = Arc::new(Ring::new(64));
-        let (shard_stop, of_shard) = (Stop::new(), inbox.clone());
-        let stopping = shard_stop.clone();
-        let body = move || {
-            let (rules, books, catalog) =
-                (Arc::new(Rules::default()), Arc::new(Books::new()), Arc::new(Catalog::new()));
-            let directory = Arc::new(Directory::default());
-            let mut shard = Shard::new(0, 1, Users::default(), rules, books, catalog, directory);
-            while !stopping.is_set() {
-                if !shard.turn(&of_shard, NOW, &mut Answers) {
-                    of_shard.wait(Duration::from_millis(2));
-                }
-            }
-            shard
-        };
-        let shard = Some(std::thread::spawn(body));
-        let runner = Lab::runner(&shelf, &inbox, (run, time_max), 2, Vec::new());
-        let lab = Lab { shelf, inbox, runner, stop: Stop::new(), shard_stop, shard };
-        for user in [1, 2] {
-            let create = || Command::CreateUser(CreateUser { sub: None, email: None, grant: None, api_balance: None });
-            assert!(!matches!(lab.ask(user, create), Answer::Refused(_)));
-        }
-        lab
+        let shard = ShardThread::start(NOW, 2);
+        let runner = Lab::runner(&shelf, &shard.inbox, (run, time_max), 2, Vec::new());
+        Lab { shelf, shard, runner, stop: Stop::new() }
     }
 
     fn runner(
@@ -104,21 +54,8 @@ impl Lab {
 
     /// The process after a start: another runner on the same shard.
     fn restarted(&mut self, run: RunPlan) {
-        self.shard_stop.set();
-        let shard = self.shard.take().expect("it runs").join().expect("no panic");
-        let open = Open::of([shard.users()]);
-        self.shard_stop = Stop::new();
-        let (stopping, of_shard) = (self.shard_stop.clone(), self.inbox.clone());
-        let mut shard = shard;
-        self.shard = Some(std::thread::spawn(move || {
-            while !stopping.is_set() {
-                if !shard.turn(&of_shard, NOW, &mut Answers) {
-                    of_shard.wait(Duration::from_millis(2));
-                }
-            }
-            shard
-        }));
-        self.runner = Lab::runner(&self.shelf, &self.inbox, (run, TIME_MAX), 2, open);
+        let open = self.shard.users(|users| Open::of([users]));
+        self.runner = Lab::runner(&self.shelf, &self.shard.inbox, (run, TIME_MAX), 2, open);
     }
 
     fn ask(&self, user: i64, command: impl Fn() -> Command) -> Answer {
@@ -388,7 +325,7 @@ fn without_threads_what_is_complete_stays_readable() {
     let job = lab.create(1, 1, &json!({}));
     lab.turn();
     let done = lab.one(1, job);
-    lab.runner = Lab::runner(&lab.shelf, &lab.inbox, (Box::new(run), TIME_MAX), 0, Vec::new());
+    lab.runner = Lab::runner(&lab.shelf, &lab.shard.inbox, (Box::new(run), TIME_MAX), 0, Vec::new());
     let jobs = lab.shelf.folder.path().join("jobs");
     let old = jobs.join("00000000-0000-4000-8000-000000000001");
     std::fs::create_dir(&old).expect("a folder");

@@ -109,17 +109,33 @@ pub fn from_lines(
     stop: &Stop,
     sealed: &mut dyn FnMut(Sealed),
 ) -> Result<u64, BuildError> {
+    let mut left_out = 0;
+    from_lines_counted(path, options, names, stop, sealed, &mut left_out)?;
+    Ok(left_out)
+}
+
+/// The same; `left_out` has the count also after an error.
+pub(super) fn from_lines_counted(
+    path: &Path,
+    options: &Options,
+    names: &Names,
+    stop: &Stop,
+    sealed: &mut dyn FnMut(Sealed),
+    left_out: &mut u64,
+) -> Result<(), BuildError> {
     let skips = Arc::new(Skips::default());
     let mut lines = Lines::open(path, false, names, &skips).map_err(BuildError::Tape)?;
-    let Some(first) = lines.line_at() else { return Ok(0) };
+    let Some(first) = lines.line_at() else { return Ok(()) };
     let mut pass = Pass::new(options, stop, sealed, skips, first);
     pass.begin(&mut lines, first);
-    pass.read(&mut lines, None)?;
+    let read = pass.read(&mut lines, None);
     let Pass { exists, hours_kept, hours_left_out, .. } = pass;
+    *left_out = hours_left_out;
+    read?;
     match exists.is_empty() {
         false => Err(BuildError::Exists(exists)),
         true if hours_kept == 0 && hours_left_out > 0 => Err(BuildError::NoRows(path.to_path_buf())),
-        true => Ok(hours_left_out),
+        true => Ok(()),
     }
 }
 

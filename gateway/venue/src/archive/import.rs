@@ -100,37 +100,29 @@ impl<E: Into<SealError>> From<E> for ImportError {
     }
 }
 
+/// What became of an import.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Imported {
+    /// Hours of a recording that have no row of the wanted markets.
+    pub left_out: u64,
+    /// The last one may have ended the import: a stop, no room, an archive that cannot be written.
+    pub refused: Vec<ImportError>,
+}
+
 impl Import {
     /// Imports a file or a folder, and hands out each hour when it is complete. Hours are independent: a file or an hour
-    /// that is refused does not keep the others out. Returns how many hours of a recording have no row of the wanted
-    /// markets, and were left out.
-    ///
-    /// # Errors
-    /// All that was refused. The last one may have ended the import: a stop, no room, an archive that cannot be written.
-    pub fn run(
-        &self,
-        path: &Path,
-        names: &Names,
-        stop: &Stop,
-        sealed: &mut dyn FnMut(Sealed),
-    ) -> Result<u64, Vec<ImportError>> {
-        let (mut origins, mut refused) = (HashSet::new(), Vec::new());
+    /// that is refused does not keep the others out.
+    pub fn run(&self, path: &Path, names: &Names, stop: &Stop, sealed: &mut dyn FnMut(Sealed)) -> Imported {
+        let (mut origins, mut imported) = (HashSet::new(), Imported::default());
         let mut note = |hour: Sealed| {
             origins.insert(hour.origin);
             sealed(hour);
         };
-        let imported = self.import(path, names, stop, &mut note, &mut refused);
-        let done = imported.and_then(|left_out| {
-            origins.into_iter().try_for_each(|origin| self.give(origin))?;
-            Ok(left_out)
-        });
-        match done {
-            Ok(left_out) if refused.is_empty() => Ok(left_out),
-            done => {
-                refused.extend(done.err());
-                Err(refused)
-            }
-        }
+        let done = self.import(path, names, stop, &mut note, &mut imported);
+        let done = done.and_then(|()| origins.into_iter().try_for_each(|origin| self.give(origin)));
+        imported.refused.extend(done.err());
+        imported
     }
 
     /// The same, without the given markets and results.
@@ -143,14 +135,14 @@ impl Import {
         names: &Names,
         stop: &Stop,
         sealed: &mut dyn FnMut(Sealed),
-        refused: &mut Vec<ImportError>,
-    ) -> Result<u64, ImportError> {
+        Imported { left_out, refused }: &mut Imported,
+    ) -> Result<(), ImportError> {
         refuse_links(path)?;
         if !is_archive(path).map_err(|error| ImportError::Build(BuildError::Tape(error)))? {
-            return match build::from_lines(path, &self.options, names, stop, sealed) {
+            return match build::from_lines_counted(path, &self.options, names, stop, sealed, left_out) {
                 Err(BuildError::Exists(paths)) => {
                     refused.extend(paths.into_iter().map(|path| SealError::Exists(path).into()));
-                    Ok(0)
+                    Ok(())
                 }
                 done => done.map_err(ImportError::Build),
             };
@@ -170,7 +162,7 @@ impl Import {
                 }
             }
         }
-        Ok(0)
+        Ok(())
     }
 
     /// Imports a Parquet file of this hour.

@@ -222,6 +222,16 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
             is_reset_given: dice.chance(50),
             at,
         }),
+        Mutation::AlertTargetChanged(fact::AlertTargetChanged {
+            target: small(dice),
+            label: dice.maybe(Dice::text),
+            clears_label: dice.chance(50),
+            kinds: dice.maybe(|dice| AlertKinds(dice.next() as u16 & AlertKinds::ALL.0)),
+            is_enabled: dice.maybe(|dice| dice.chance(50)),
+            at,
+        }),
+        Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
+        Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
     ]
 }
 

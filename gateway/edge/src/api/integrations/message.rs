@@ -26,7 +26,7 @@ use wire::{decimal, instant};
 pub const LINE_CHARS_MAX: usize = 2_000;
 /// Characters of a text from outside in a line.
 const TEXT_CHARS_MAX: usize = 200;
-/// Of a test and of notices of the server.
+/// The text of a test.
 const TEST_TEXT: &str = "This is a test: alerts of your account reach you here.";
 
 /// An alert to be sent.
@@ -230,6 +230,11 @@ impl Message {
                     Some(figures) => line.own(format!(": {}", dollars(figures.total_pnl))),
                     None => line,
                 }
+            }
+            // The operator's own text: addresses in it may be followed.
+            AboutView::Notice(text) => {
+                object(&mut data, |o| o.text("text", text));
+                Line::default().own(&**text)
             }
             AboutView::Gone => {
                 object(&mut data, |_| {});

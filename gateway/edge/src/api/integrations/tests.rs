@@ -5,18 +5,13 @@ use super::port::{Delivery, DeliveryOutcome, Integrations, NoTarget, NotSent, Se
 use crate::api::testing::{Answered, Text as _, Town};
 use crate::groups::tables;
 use crate::http::testing::{NOW, Ports, World};
-use engine::command::{AlertOutcome, Answer, Command, CreateUser, Envelope, IssueKey, Query, Secret};
-use engine::directory::Directory;
+use crate::testing::ShardHere;
+use engine::command::{AlertOutcome, Answer, Command, IssueKey, Query, Secret};
 use engine::id::UserId;
-use engine::notice::Notice;
-use engine::rules::Rules;
-use engine::shard::{Outbox, Room, Shard};
 use engine::time::Timestamp;
 use engine::user::alerts::{AlertKind, Channel};
-use engine::user::{AlertTarget, Permissions, Tier, Users};
+use engine::user::{AlertTarget, Permissions, Tier};
 use serde_json::{Value, json};
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 const HOOKS: &str = "/v1/integrations/webhook";
@@ -81,26 +76,10 @@ impl Integrations for Port {
     }
 }
 
-#[derive(Default)]
-struct Answers(Vec<Answer>);
-
-impl Outbox<u64> for Answers {
-    fn room(&self) -> Room {
-        Room::Ample
-    }
-    fn record(&mut self, _: UserId, _: Timestamp, _: &[u8]) {}
-    fn notice(&mut self, _: Notice) {}
-    fn answer(&mut self, _: u64, answer: Answer) {
-        self.0.push(answer);
-    }
-}
-
-type Core = Rc<RefCell<(Shard<u64>, Answers)>>;
-
 struct Lab {
     town: Town,
     port: Arc<Port>,
-    core: Core,
+    shard: ShardHere,
     /// The keys of a free plan and of a paid one.
     free: String,
     pro: String,
@@ -118,21 +97,12 @@ impl Lab {
         let limits = "[limits.tiers.free]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n\
             [limits.tiers.pro]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n";
         let town = Town::of(World::with_ports(limits, &tables(), ports));
-        let shard = Shard::new(
-            0,
-            1,
-            Users::default(),
-            Arc::new(Rules::default()),
-            town.books.clone(),
-            town.catalog.clone(),
-            Arc::new(Directory::default()),
-        );
-        let core: Core = Rc::new(RefCell::new((shard, Answers::default())));
-        let asked = Rc::clone(&core);
-        town.world.shard(move |owner, command| Ok(ask(&asked, owner, command, email)));
+        let shard = ShardHere::new(NOW, town.books.clone(), town.catalog.clone());
+        let asked = shard.clone();
+        town.world.shard(move |owner, command| Ok(asked.ask(owner, email, command)));
         let free = town.key.clone();
         let pro = town.world.key(Tier::Pro, Permissions::Read);
-        Lab { town, port, core, free, pro }
+        Lab { town, port, shard, free, pro }
     }
 
     fn send(&self, method: &str, path: &str, body: &str) -> Answered {
@@ -152,20 +122,9 @@ impl Lab {
 
     /// A command about the user of the paid plan.
     fn run(&self, command: Command) -> Answer {
-        let owner = self.core.borrow().0.users().iter().last().expect("a user").id;
-        ask(&self.core, owner, command, None)
+        let owner = self.shard.users(|users| users.iter().last().expect("a user").id);
+        self.shard.ask(owner, None, command)
     }
-}
-
-fn ask(core: &Core, owner: UserId, command: Command, email: Option<&str>) -> Answer {
-    let (shard, answers) = &mut *core.borrow_mut();
-    let mut one = |command| {
-        shard.take(Envelope { owner, command, received_at: NOW, reply: 0 }, NOW, answers);
-        answers.0.pop().expect("an answer")
-    };
-    let email = email.map(str::to_owned);
-    one(Command::CreateUser(CreateUser { sub: None, email, grant: None, api_balance: None }));
-    one(command)
 }
 
 #[test]
@@ -421,7 +380,7 @@ fn an_alert_about_a_key_is_a_message() {
     let Answer::OwedAlert(Some(owed)) = lab.run(Command::Query(Query::OwedAlert(Some(id)))) else {
         panic!("it is owed")
     };
-    let user = lab.core.borrow().0.users().iter().last().expect("a user").id;
+    let user = lab.shard.users(|users| users.iter().last().expect("a user").id);
     let message = Message::of(user, &owed, &lab.town.catalog);
     let payload: Value = serde_json::from_slice(&message.webhook()).expect("JSON");
     assert_eq!(payload["event_type"], "key_created");

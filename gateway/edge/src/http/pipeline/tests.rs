@@ -12,6 +12,7 @@ use engine::user::{Permissions, Tier};
 use host::secret::Secret;
 use http_body_util::Full;
 use hyper::Version;
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::task::Poll;
 
@@ -490,4 +491,50 @@ fn an_address_login_needs_no_key() {
         let unknown = world.send("POST", "/v1/login", &[("x-api-key", "svc_live_no")], "");
         assert_eq!(unknown.code(), (401, "INVALID_KEY"), "a key that is shown is looked at");
     }
+}
+
+/// An account without an address gets that of a later token; another one is not even asked about.
+#[test]
+fn a_later_token_brings_the_address() {
+    let limits = "[limits.tiers.free]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n";
+    let world = World::new(limits, &[TABLE]);
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let (noted, edge) = (Rc::clone(&asked), Rc::clone(&world.edge));
+    world.shard(move |user, command| {
+        let directory = &edge.app.reads.directory;
+        match command {
+            Command::CreateUser(CreateUser { sub, email, .. }) => {
+                directory.observe(user, &Mutation::UserCreated(fact::UserCreated { sub, email, at: NOW }));
+                Ok(Answer::Created(user))
+            }
+            Command::NoteEmail { email } => {
+                noted.borrow_mut().push(email.clone());
+                if email.starts_with("busy") {
+                    return Err(AskError::Busy);
+                }
+                directory.observe(user, &Mutation::EmailNoted(fact::EmailNoted { email, at: NOW }));
+                Ok(Answer::Done)
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+    // (sub, the address of the token; what the shard is asked to note)
+    let rows = [
+        ("ada", None, None),
+        ("ada", None, None),
+        ("ada", Some("busy@example.net"), Some("busy@example.net")),
+        ("ada", Some("ada@example.net"), Some("ada@example.net")),
+        ("ada", Some("ada@example.net"), None),
+        ("ada", Some("other@example.net"), None),
+        ("eve", Some("eve@example.net"), None),
+        ("eve", Some("other@example.net"), None),
+    ];
+    for (row, (sub, email, expected)) in rows.iter().enumerate() {
+        let token = format!("Bearer {}", jwt::sign(&Secret::new(SECRET.to_owned()), sub, *email, NOW, 60));
+        let answer = world.send("POST", "/v1/manage", &[("authorization", &token)], "");
+        assert_eq!(answer.status, 200, "row {row}: {}", answer.json());
+        let asked = std::mem::take(&mut *asked.borrow_mut());
+        assert_eq!(asked, expected.iter().map(|email| (*email).to_owned()).collect::<Vec<_>>(), "row {row}");
+    }
+    println!("addresses of tokens: {} cases", rows.len());
 }

@@ -45,8 +45,7 @@ fn run(import: &Import, path: &Path) -> Result<Vec<Sealed>, String> {
 fn run_all(import: &Import, path: &Path) -> (Vec<Sealed>, Vec<String>) {
     let mut hours = Vec::new();
     let done = import.run(path, &Names::default(), &Stop::new(), &mut |hour| hours.push(hour));
-    let refused = done.err().unwrap_or_default();
-    (hours, refused.iter().map(ToString::to_string).collect())
+    (hours, done.refused.iter().map(ToString::to_string).collect())
 }
 
 fn sidecar_of(hour: &Sealed) -> archive::sidecar::Sidecar {
@@ -324,6 +323,52 @@ fn an_hour_without_the_wanted_markets_is_refused() {
         assert_eq!(parquet_files(&root).expect("files").len(), kept.len());
     }
     println!("hours without the wanted markets: {} files, 3 markets", has_two.len());
+}
+
+/// Lines of hours with one market each, at this price.
+fn record(path: &Path, price: &str, markets: &[u64]) {
+    let mut text = String::new();
+    for (hour, market) in (0..).zip(markets) {
+        let begin = 1_788_001_200_000_u64 + hour * 3_600_000;
+        text += &format!(
+            "{{\"r\":{begin},\"v\":\"polymarket\",\"u\":\"/markets\",\"s\":200,\"b\":[{{\"id\":\"{market}\",\
+             \"conditionId\":\"0x{market:064x}\",\"slug\":\"s\",\"clobTokenIds\":\"[\\\"{market}1\\\",\\\"{market}2\\\"]\",\
+             \"active\":true,\"closed\":false,\"acceptingOrders\":true,\"endDate\":\"2030-11-03T00:00:00Z\"}}]}}\n"
+        );
+        for minute in 0..60 {
+            let at = begin + minute * 60_000 + 1;
+            text += &format!(
+                "{{\"r\":{at},\"v\":\"polymarket\",\"c\":\"ws-1\",\"m\":{{\"event_type\":\"book\",\"asset_id\":\"{market}1\",\
+                 \"timestamp\":\"{at}\",\"bids\":[{{\"price\":\"{price}\",\"size\":\"5\"}}],\"asks\":[]}}}}\n"
+            );
+        }
+    }
+    fs::write(path, text).expect("a file");
+}
+
+/// Hours that are left out are counted also by an import that refuses others, or that keeps none.
+#[test]
+fn hours_that_are_left_out_are_counted_beside_refused_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tape, root) = (folder.path().join("tape.ndjson"), folder.path().join("archive"));
+    let mut import = import(&root);
+    let mut condition = [0; 32];
+    condition[31] = 7;
+    import.options.markets = Some([Condition(condition)].into());
+    // (price, the market of each hour; hours handed out, left out, refused)
+    let rows: [(&str, &[u64], usize, u64, usize); 4] = [
+        ("0.3", &[8, 8, 7], 1, 2, 0),
+        ("0.3", &[8, 8, 7], 1, 2, 0),
+        ("0.4", &[8, 8, 7], 0, 2, 1),
+        ("0.4", &[8, 8], 0, 2, 1),
+    ];
+    for (row, (price, markets, kept, left_out, refused)) in rows.iter().enumerate() {
+        record(&tape, price, markets);
+        let mut hours = 0;
+        let done = import.run(&tape, &Names::default(), &Stop::new(), &mut |_| hours += 1);
+        assert_eq!((hours, done.left_out, done.refused.len()), (*kept, *left_out, *refused), "row {row}: {done:?}");
+    }
+    println!("imports with hours left out: {} cases", rows.len());
 }
 
 /// A file or an hour of a folder that is refused does not keep the others out.

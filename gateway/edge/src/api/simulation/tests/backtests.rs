@@ -9,23 +9,16 @@ use crate::engine_client::AskError;
 use crate::groups::tables;
 use crate::http::record::{Record as _, value};
 use crate::http::testing::{NOW, World};
+use crate::testing::ShardHere;
 use engine::amount::{Cash, Qty};
 use engine::backtest::{EquityPoint, Reason, Trade, Verdict};
-use engine::book::registry::Books;
-use engine::command::{Answer, BacktestResult, Command, CreateUser, Envelope};
-use engine::directory::Directory;
-use engine::id::UserId;
-use engine::market::catalog::Catalog;
-use engine::notice::Notice;
+use engine::command::{Answer, BacktestResult, Command, NewBacktest};
+use engine::id::{KeyId, UserId};
 use engine::order::Side;
-use engine::rules::Rules;
-use engine::shard::{Outbox, Room, Shard};
-use engine::time::{MINUTE, Timestamp};
-use engine::user::backtests::BacktestFigures;
-use engine::user::{Backtest, Permissions, Tier, Users};
+use engine::time::{MINUTE, SECOND};
+use engine::user::backtests::{BACKTEST_REQUESTS_BYTES_MAX, BacktestFigures};
+use engine::user::{Backtest, Permissions, Tier};
 use serde_json::{Value, json};
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -99,26 +92,10 @@ impl Jobs for Runner {
     }
 }
 
-#[derive(Default)]
-struct Answers(Vec<Answer>);
-
-impl Outbox<u64> for Answers {
-    fn room(&self) -> Room {
-        Room::Ample
-    }
-    fn record(&mut self, _: UserId, _: Timestamp, _: &[u8]) {}
-    fn notice(&mut self, _: Notice) {}
-    fn answer(&mut self, _: u64, answer: Answer) {
-        self.0.push(answer);
-    }
-}
-
-type Core = Rc<RefCell<(Shard<u64>, Answers)>>;
-
 struct Lab {
     town: Town,
     runner: Arc<Runner>,
-    core: Core,
+    shard: ShardHere,
     /// The key of a free plan.
     free: String,
     pro: String,
@@ -137,21 +114,12 @@ impl Lab {
         let (shelf, runner) = (Arc::new(shelf), Arc::new(Runner::default()));
         let jobs = has_runner.then(|| runner.clone() as Arc<dyn Jobs>);
         let town = Town::of(World::with_archive(ON, &tables(), shelf, jobs));
-        let shard = Shard::new(
-            0,
-            1,
-            Users::default(),
-            Arc::new(Rules::default()),
-            Arc::new(Books::new()),
-            Arc::new(Catalog::new()),
-            Arc::new(Directory::default()),
-        );
-        let core: Core = Rc::new(RefCell::new((shard, Answers::default())));
-        let asked = Rc::clone(&core);
-        town.world.shard(move |owner, command| Ok(ask(&asked, owner, command)));
+        let shard = ShardHere::new(NOW, Arc::default(), Arc::default());
+        let asked = shard.clone();
+        town.world.shard(move |owner, command| Ok(asked.ask(owner, None, command)));
         let free = town.key.clone();
         let pro = town.world.key(Tier::Pro, Permissions::Read);
-        Lab { town, runner, core, free, pro }
+        Lab { town, runner, shard, free, pro }
     }
 
     /// The example with these fields changed.
@@ -195,8 +163,8 @@ impl Lab {
     /// A command of the runner about the last created back-test of the free user.
     fn run(&self, command: impl FnOnce([u8; 16]) -> Command) {
         let (_, job) = *self.runner.asked.lock().expect("no panic").last().expect("one was created");
-        let owner = self.core.borrow().0.users().iter().next().expect("a user").id;
-        let answer = ask(&self.core, owner, command(job));
+        let owner = self.shard.users(|users| users.iter().next().expect("a user").id);
+        let answer = self.shard.ask(owner, None, command(job));
         assert!(matches!(answer, Answer::Backtest { .. }), "{answer:?}");
     }
 
@@ -204,18 +172,6 @@ impl Lab {
         let quota = self.get("/v1/simulation/quota").json();
         (quota["backtests_used"].clone(), quota["market_hours_used"].clone())
     }
-}
-
-fn ask(core: &Core, owner: UserId, command: Command) -> Answer {
-    let (shard, answers) = &mut *core.borrow_mut();
-    let mut one = |command| {
-        shard.take(Envelope { owner, command, received_at: NOW, reply: 0 }, NOW, answers);
-        answers.0.pop().expect("an answer")
-    };
-    if !matches!(command, Command::CreateUser(_)) {
-        one(Command::CreateUser(CreateUser { sub: None, email: None, grant: None, api_balance: None }));
-    }
-    one(command)
 }
 
 fn figures() -> Box<BacktestFigures> {
@@ -297,6 +253,56 @@ fn a_back_test_is_created_run_and_read() {
     // The fields of the example are those of an answer.
     let names = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&done), names(&value(&BacktestSummary::example())));
+}
+
+/// The bound of what a user's kept back-tests asked for.
+#[test]
+fn the_requests_of_a_user_are_bounded() {
+    /// The largest request of the route.
+    const LARGE: usize = 64 << 10;
+    let lab = Lab::new(&HOURS);
+    // A plan whose jobs and hours of a month are not the bound.
+    let key = lab.town.world.key(Tier::Enterprise, Permissions::Read);
+    let create = || lab.create_as(&key, &json!({}), None);
+    let first = create().json()["job_id"].as_str().expect("an id").to_owned();
+    let (owner, own) = lab.shard.users(|users| {
+        let user = users.iter().next().expect("a user");
+        (user.id, user.backtests_kept(NOW).map(|job| job.spec.len()).sum::<usize>())
+    });
+    let stored = |number: u64, bytes: usize| {
+        let mut id = [7; 16];
+        id[..8].copy_from_slice(&number.to_le_bytes());
+        let new = NewBacktest {
+            id,
+            spec: "x".repeat(bytes),
+            digest: [0; 32],
+            request: None,
+            charged: 0,
+            jobs_max: u64::MAX,
+            hours_max: u64::MAX,
+            by: KeyId(0),
+        };
+        let answer = lab.shard.ask(owner, None, Command::CreateBacktest(Box::new(new)));
+        assert!(matches!(answer, Answer::Backtest { .. }), "{number}: {answer:?}");
+    };
+    let many = (BACKTEST_REQUESTS_BYTES_MAX / LARGE) as u64 - 1;
+    (0..many).for_each(|number| stored(number, LARGE));
+    // One more of the same size as the first fits exactly, and then none.
+    stored(many, BACKTEST_REQUESTS_BYTES_MAX - many as usize * LARGE - 2 * own);
+    assert_eq!(create().status, 202);
+    let after = |answer: &Answered| answer.header("retry-after").and_then(|secs| secs.parse::<u64>().ok());
+    let refused = create();
+    assert_eq!(refused.code(), (429, "BACKTEST_MONTHLY_CAP"));
+    assert!(refused.text().contains(&BACKTEST_REQUESTS_BYTES_MAX.to_string()), "{}", refused.text());
+    assert_eq!(after(&refused), Some(NOW.next_month().since(NOW).div_ceil(SECOND)), "none has ended");
+    let other = lab.create_as(&lab.pro, &json!({}), None);
+    assert_eq!(other.status, 202, "another user has its own: {}", other.text());
+    // One that has ended is kept for 90 days.
+    let cancelled = lab.town.world.send("DELETE", &format!("{PATH}/{first}"), &[("x-api-key", &key)], "");
+    assert_eq!(cancelled.json()["status"], "cancelled");
+    let refused = create();
+    assert_eq!((refused.code(), after(&refused)), ((429, "BACKTEST_MONTHLY_CAP"), Some(90 * 86_400)));
+    println!("bounds of requests: 4 cases");
 }
 
 #[test]
@@ -650,12 +656,12 @@ fn without_a_runner_or_a_core_nothing_is_created() {
     let lab = Lab::new(&HOURS);
     let waiting = lab.created();
     let asked = lab.runner.asked.lock().expect("no panic").len();
-    let core = Rc::clone(&lab.core);
+    let shard = lab.shard.clone();
     lab.town.world.shard(move |owner, command| match command {
         Command::CreateBacktest(_) | Command::EndBacktest { .. } => {
             Ok(Answer::Refused(engine::reject::Reject::NoBacktestStore))
         }
-        command => Ok(ask(&core, owner, command)),
+        command => Ok(shard.ask(owner, None, command)),
     });
     assert_eq!(lab.create(&json!({})).code(), (503, "JOB_STORE_UNAVAILABLE"));
     assert_eq!(lab.town.send("DELETE", &format!("{PATH}/{waiting}"), "").code(), (503, "JOB_STORE_UNAVAILABLE"));

@@ -132,7 +132,7 @@ fn another_attempt_has_the_same_key() {
     println!("keys of calls: {} cases", keys.len() + 1);
 }
 
-/// An id that an event could not name is no answer.
+/// An id that an event could not name is refused.
 #[test]
 fn an_id_of_another_form_is_refused() {
     let (longest, longer) = ("c".repeat(255), "c".repeat(256));

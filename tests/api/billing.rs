@@ -455,13 +455,19 @@ fn the_stub_applies_a_purchase_at_once() {
         let path = url.strip_prefix(&format!("http://{}", world.server.address())).expect("a link to this server");
         world.public().get(path)
     };
+    let looked = |world: &World, url: &Value| {
+        let path = text(url, "/url").split("/v1/").nth(1).expect("a path");
+        world.public().send(&Request::new("HEAD", &format!("/v1/{path}"))).status
+    };
     session.post("/v1/billing/portal", &json!({})).refused(400, "INVALID_REQUEST");
     let url = session.post("/v1/billing/checkout", &plan("pro", "monthly")).expect(200);
+    assert_eq!(looked(&world, &url), 200);
     assert_eq!(text(&session.get("/v1/billing/subscription").expect(200), "/plan"), "free");
     follow(&world, &url).expect(200);
     let shown = session.get("/v1/billing/subscription").expect(200);
     assert_eq!((text(&shown, "/plan"), text(&shown, "/status")), ("pro", "active"));
     follow(&world, &url).refused(400, "INVALID_REQUEST");
+    assert_eq!(looked(&world, &url), 400, "a used link");
     let sandbox = session.post("/v1/me/wallets", &json!({"kind": "SANDBOX"})).expect(201);
     let sandbox = int(&sandbox, "/id");
     let body = json!({"sku": "topup_10000", "sandbox_wallet_id": sandbox, "consent_acknowledged": true});
@@ -496,7 +502,24 @@ fn the_stub_applies_a_purchase_at_once() {
     assert_eq!(text(&session.get("/v1/billing/subscription").expect(200), "/status"), "canceled");
     let entitled = session.get("/v1/account/me/entitlements").expect(200);
     assert_eq!((text(&entitled, "/plan"), text(&entitled, "/source")), ("free", "default"));
-    cases.add(14);
+    // Without an event a plan holds for a week after its period; then it has ended for every route, and is sold again.
+    let url = session.post("/v1/billing/checkout", &plan("pro", "monthly")).expect(200);
+    follow(&world, &url).expect(200);
+    for (days, status, entitled, sold) in
+        [(29, "active", "pro", false), (31, "past_due", "pro", false), (38, "canceled", "free", true)]
+    {
+        world.place.clock_ahead(1_800 + days * DAY);
+        assert_eq!(text(&session.get("/v1/billing/subscription").expect(200), "/status"), status, "day {days}");
+        assert_eq!(text(&session.get("/v1/account/me/entitlements").expect(200), "/plan"), entitled, "day {days}");
+        let page = session.post("/v1/billing/checkout", &plan("pro", "monthly"));
+        assert_eq!(page.status, if sold { 200 } else { 400 }, "day {days}");
+        cases.one();
+    }
+    let url = session.post("/v1/billing/checkout", &plan("pro", "monthly")).expect(200);
+    follow(&world, &url).expect(200);
+    assert_eq!(text(&session.get("/v1/billing/subscription").expect(200), "/status"), "active");
+    assert_eq!(text(&session.get("/v1/account/me/entitlements").expect(200), "/plan"), "pro");
+    cases.add(18);
 }
 
 /// Runs a verb on the place of a world.

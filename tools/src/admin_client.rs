@@ -38,10 +38,22 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// No server has answered: there is none, or the connection was lost.
+#[derive(Debug)]
+pub struct Unanswered(String);
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
 /// Sends a body to a route of the admin listener at `url`, and returns the JSON of its answer.
 ///
 /// # Errors
-/// [`Usage`] for a malformed address or token; else the error of the server or the system.
+/// [`Usage`] for a malformed address or token; [`Unanswered`]; else the error of the server or the system.
 pub fn post(url: &str, token_file: &Path, path: &str, body: &Value) -> Result<Value, Failure> {
     let (runtime, answer) = send(url, token_file, path, body)?;
     Ok(serde_json::from_slice(&whole(&runtime, answer)).unwrap_or_default())
@@ -56,7 +68,7 @@ pub fn send(url: &str, token_file: &Path, path: &str, body: &Value) -> Result<(R
     let token = token(token_file)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = runtime.block_on(ask(authority, &token, path, body));
-    let (status, body) = asked.map_err(|error| format!("{authority}: {error}"))?;
+    let (status, body) = asked.map_err(|error| Unanswered(format!("{authority}: {error}")))?;
     if status == StatusCode::OK {
         return Ok((runtime, body));
     }

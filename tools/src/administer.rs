@@ -2,14 +2,16 @@
 //! stopped directory (gateway/docs/billing.md §8). `refund` and `notice` need a running server.
 
 use crate::Failure;
-use crate::admin_client::{self, Usage};
-use crate::desk::Recovered;
+use crate::admin_client::{self, Unanswered, Usage};
+use crate::desk::{Recovered, is_unused};
 use crate::settings::{Settings, print_line};
 use admin::notices::is_text;
 use admin::users::{Deed, Done, Named, NoDeed, PLANS, balance, is_label, until};
 use clap::Args;
+use engine::time::Timestamp;
 use gateway::admin_listener::{command, done};
 use gateway::config::Config;
+use host::clock::Clock;
 use journal::recover::RecoverError;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -100,8 +102,12 @@ impl Grant {
         let until = until(&end).ok_or_else(|| Usage("--until must be an RFC 3339 time, or none".to_owned()))?;
         let body = json!({"user": target.user, "plan": plan, "until": until.map_or("none".to_owned(), ts_text)});
         let shown = target.administer("/v1/admin/grants", body, Deed::Grant { tier, until })?;
-        let end = until.map_or("without end".to_owned(), |until| format!("until {}", ts_text(until)));
-        print_line(format_args!("user {} has the plan {plan}, {end}", shown.user));
+        let user = shown.user;
+        print_line(match until {
+            None => format!("user {user} has the plan {plan}, without end"),
+            Some(end) if shown.now < end => format!("user {user} has the plan {plan}, until {}", ts_text(end)),
+            Some(end) => format!("user {user} had the plan {plan} until {}: it has ended", ts_text(end)),
+        });
         Ok(())
     }
 }
@@ -111,7 +117,7 @@ impl Refund {
         let Refund { target, purchase } = self;
         let config = target.reach.settings.load(Vec::new())?;
         let body = json!({"user": target.user, "purchase": purchase});
-        let answer = target.reach.sent(&config, "/v1/admin/refunds", &body)?;
+        let answer = target.reach.sent(&config, "/v1/admin/refunds", &body, Because::Running)?;
         let refund = answer["refund"].as_str().ok_or("the answer names no refund")?;
         print_line(format_args!("the provider returns {purchase}: {refund}"));
         Ok(())
@@ -148,7 +154,7 @@ impl Notice {
             Some(user) => json!({"text": text, "user": user}),
             None => json!({"text": text, "all": all, "after": after.unwrap_or(0)}),
         };
-        let answer = reach.sent(&config, "/v1/admin/notices", &body)?;
+        let answer = reach.sent(&config, "/v1/admin/notices", &body, Because::Running)?;
         let count = |field: &str| answer[field].as_u64().ok_or("the answer names no number of users");
         let (users, owed) = (count("users")?, count("owed")?);
         print_line(format_args!("the notice goes to {owed} of {users} users"));
@@ -160,6 +166,19 @@ impl Notice {
 struct Shown {
     user: u64,
     wallet: Option<u64>,
+    /// Server time.
+    now: Timestamp,
+}
+
+/// Why a server is asked.
+#[derive(Clone, Copy)]
+enum Because {
+    /// The options name its admin listener.
+    Named,
+    /// Another process has the directory.
+    Locked,
+    /// A stopped directory cannot do it.
+    Running,
 }
 
 impl Target {
@@ -167,14 +186,16 @@ impl Target {
     fn administer(self, path: &str, body: Value, deed: Deed) -> Result<Shown, Failure> {
         let config = self.reach.settings.load(Vec::new())?;
         if self.reach.admin.is_some() {
-            return self.there(&config, path, &body);
+            return self.there(&config, path, &body, Because::Named);
+        }
+        let unused = || format!("{}: there are no users in this directory", config.data.dir.display());
+        if is_unused(&config.data.dir)? {
+            return Err(unused().into());
         }
         match Recovered::of(&config) {
-            Ok(recovered) if recovered.is_new() => {
-                Err(format!("{}: there are no users in this directory", config.data.dir.display()).into())
-            }
+            Ok(recovered) if recovered.is_new() => Err(unused().into()),
             Ok(recovered) => self.here(recovered, &config, deed),
-            Err(RecoverError::Log(wal::Error::Locked { .. })) => self.there(&config, path, &body),
+            Err(RecoverError::Log(wal::Error::Locked { .. })) => self.there(&config, path, &body, Because::Locked),
             Err(error) => Err(error.into()),
         }
     }
@@ -189,36 +210,43 @@ impl Target {
             Some(user) => Some((user, desk.ask(user, command(deed))?)),
             None => None,
         };
+        let now = server_time(config);
         desk.end()?;
         let unknown = || format!("there is no user {}", self.user);
         let (user, answer) = answer.ok_or_else(unknown)?;
         match done(answer) {
-            Ok(Done::Granted) => Ok(Shown { user: user.0, wallet: None }),
-            Ok(Done::Opened(wallet)) => Ok(Shown { user: user.0, wallet: Some(wallet.id.0) }),
+            Ok(Done::Granted) => Ok(Shown { user: user.0, wallet: None, now }),
+            Ok(Done::Opened(wallet)) => Ok(Shown { user: user.0, wallet: Some(wallet.id.0), now }),
             Ok(Done::Refused(why)) => Err(why.into()),
             Err(NoDeed::UnknownUser) => Err(unknown().into()),
             Err(NoDeed::Busy) => Err("the log has no room".into()),
         }
     }
 
-    fn there(&self, config: &Config, path: &str, body: &Value) -> Result<Shown, Failure> {
-        let answer = self.reach.sent(config, path, body)?;
+    fn there(&self, config: &Config, path: &str, body: &Value, because: Because) -> Result<Shown, Failure> {
+        let answer = self.reach.sent(config, path, body, because)?;
         let user = answer["user_id"].as_u64().ok_or("the answer names no user")?;
-        Ok(Shown { user, wallet: answer["wallet_id"].as_u64() })
+        Ok(Shown { user, wallet: answer["wallet_id"].as_u64(), now: server_time(config) })
     }
 }
 
 impl Reach {
     /// The answer of the admin listener.
-    fn sent(&self, config: &Config, path: &str, body: &Value) -> Result<Value, Failure> {
+    fn sent(&self, config: &Config, path: &str, body: &Value, because: Because) -> Result<Value, Failure> {
         let dir = config.data.dir.display();
         let url = match (&self.admin, config.admin.listen) {
             (Some(url), _) => url.clone(),
             (None, Some(listen)) if listen.port() != 0 => format!("http://{listen}"),
             _ => {
+                let (why, instead) = match because {
+                    Because::Running => ("this works on a running server only".to_owned(), ""),
+                    Because::Named | Because::Locked => {
+                        (format!("another process has {dir}"), ", or stop the server if it is one")
+                    }
+                };
                 return Err(format!(
-                    "{dir}: a server has this directory or must have it, and the settings name no admin listener: give --admin and \
-                     --token-file, or set admin.listen, or stop the server"
+                    "{why}, and the settings name no admin listener: give --admin and --token-file, or set \
+                     admin.listen{instead}"
                 )
                 .into());
             }
@@ -226,12 +254,23 @@ impl Reach {
         let token_file = self.token_file.clone().or_else(|| config.admin.token_file.clone());
         let token_file = token_file.unwrap_or_else(|| config.kept_admin_token());
         admin_client::post(&url, &token_file, path, body).map_err(|error| {
-            // A server that refuses has answered.
-            if error.is::<Usage>() || error.to_string().contains(" refused: ") {
+            if !error.is::<Unanswered>() {
                 return error;
             }
-            format!("{error}; a server has {dir}: if it does not answer there, open its admin listener, or stop it")
-                .into()
+            match because {
+                Because::Named => format!("{error}; no admin listener answers at {url}"),
+                Because::Running => format!("{error}; this works on a running server only, and none answers at {url}"),
+                Because::Locked => format!(
+                    "{error}; another process has {dir}, and no admin listener answers at {url}: if it is a server, \
+                     open its admin listener or stop it"
+                ),
+            }
+            .into()
         })
     }
+}
+
+/// Server time now.
+fn server_time(config: &Config) -> Timestamp {
+    Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref()).now()
 }

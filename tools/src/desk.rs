@@ -12,9 +12,25 @@ use gateway::config::{Config, Durability};
 use host::clock::Clock;
 use host::leap::Leap;
 use journal::commit::{CommitFigures, Committer, LogSize, Reply};
-use journal::recover::{self, RecoverError, Recovery};
+use journal::recover::{self, RESTORING, RecoverError, Recovery};
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, mpsc};
-use wal::{Options, Prepared, Preparer, Running, Syncer};
+use wal::storage::LOCK_NAME;
+use wal::{Files, Options, Prepared, Preparer, Running, Syncer};
+
+/// Whether no server has ever had this directory; it may not exist. Creates nothing.
+///
+/// # Errors
+/// [`RecoverError`]: the directory cannot be used.
+pub fn is_unused(directory: &Path) -> Result<bool, RecoverError> {
+    let files = match Files::open_existing(directory) {
+        Err(wal::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(true),
+        opened => opened?,
+    };
+    let is_marked = [LOCK_NAME, RESTORING].iter().any(|name| directory.join(name).exists());
+    Ok(!is_marked && wal::origin(&files)?.is_none())
+}
 
 /// The directory of a stopped server, recovered and locked by this process.
 pub struct Recovered {

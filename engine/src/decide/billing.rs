@@ -9,7 +9,7 @@ use crate::mutation::Mutation;
 use crate::reject::Reject;
 use crate::rules::{self, CASH_MAX, Rules};
 use crate::time::Timestamp;
-use crate::user::billing::{Billing, NAME_BYTES_MAX, PURCHASES_MAX, Purchase, Sku};
+use crate::user::billing::{Billing, NAME_BYTES_MAX, PAST_DUE_KEPT_US, PURCHASES_MAX, Purchase, Sku};
 use crate::user::{Tier, User, WalletKind};
 
 /// Notes the provider's id of the user. One that is known stays, so of two concurrent requests the first decides; `instead_of`
@@ -94,9 +94,10 @@ impl Decision<'_> {
         let product = news.product.or(known.filter(|_| !news.status.is_paid()));
         let Some((product, interval)) = product else { return self.unpriced(news, facts) };
         let SubscriptionNews { subscription, status, period_end, cancel_at_period_end, trial_ends_at, .. } = news;
-        let is_second = known.is_none()
-            && status.is_live()
-            && self.billing.lives_beside(&subscription, product.is_simulation(), self.now);
+        // An event of a period that is over gives no plan.
+        let gives = status.is_live() && period_end.is_none_or(|end| self.now < end.plus(PAST_DUE_KEPT_US));
+        let is_second =
+            known.is_none() && gives && self.billing.lives_beside(&subscription, product.is_simulation(), self.now);
         let noted = fact::SubscriptionNoted {
             subscription,
             product,
@@ -123,7 +124,7 @@ impl Decision<'_> {
         });
         facts.push(noted.into());
         facts.extend(ended.map(Mutation::from));
-        if status.is_live() && !product.is_simulation() {
+        if gives && !product.is_simulation() {
             facts.extend(self.baseline(product.tier()));
         }
         if is_second { BillingOutcome::SecondSubscription } else { BillingOutcome::Applied }

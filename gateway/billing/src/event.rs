@@ -223,7 +223,7 @@ fn refund(object: Object<'_>) -> Result<Read, Unheeded> {
 }
 
 /// A text that can be an id.
-fn name(value: &Value) -> Option<&str> {
+pub(crate) fn name(value: &Value) -> Option<&str> {
     let text = value.as_str()?;
     (!text.is_empty() && text.len() <= NAME_BYTES_MAX && text.bytes().all(|b| b.is_ascii_graphic())).then_some(text)
 }

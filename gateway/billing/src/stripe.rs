@@ -119,7 +119,7 @@ impl Stripe {
             tracing::warn!(subscription, items = items.len(), "no item of a subscription has a price of the settings");
             Failed::Away
         })?;
-        let item = text(item, "id")?;
+        let item = id(item)?;
         let confirm = |field: &str| format!("flow_data[subscription_update_confirm]{field}");
         let fields = [
             ("customer", customer),
@@ -163,7 +163,7 @@ impl Provider for Stripe {
             fields.extend(email.map(|email| ("email", email.to_owned())));
             // The idempotency key contains it: else the provider would answer with the deleted customer.
             fields.extend(instead_of.map(|customer| ("metadata[replaces]", customer.to_owned())));
-            text(&self.post_once("customer", "/v1/customers", &fields, 0, now).await?, "id")
+            id(&self.post_once("customer", "/v1/customers", &fields, 0, now).await?)
         })
     }
 
@@ -239,7 +239,7 @@ impl Provider for Stripe {
             } else {
                 fields.push(("payment_intent", payment.to_owned()));
             }
-            text(&self.post_once("refund", "/v1/refunds", &fields, failed, now).await?, "id").map(Some)
+            id(&self.post_once("refund", "/v1/refunds", &fields, failed, now).await?).map(Some)
         })
     }
 
@@ -297,12 +297,19 @@ fn page(session: &Value) -> Result<String, Failed> {
     if is_sound && url.len() <= URL_BYTES_MAX { Ok(url) } else { Err(Failed::Away) }
 }
 
-fn text(object: &Value, field: &str) -> Result<String, Failed> {
+fn text(object: &Value, field: &'static str) -> Result<String, Failed> {
     let found = object[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    found.ok_or_else(|| {
-        tracing::warn!(field, "an answer of the payment provider lacks a field");
-        Failed::Away
-    })
+    found.ok_or_else(|| without(field))
+}
+
+/// The id of an object, which events name in the same form.
+fn id(object: &Value) -> Result<String, Failed> {
+    event::name(&object["id"]).map(str::to_owned).ok_or_else(|| without("id"))
+}
+
+fn without(field: &'static str) -> Failed {
+    tracing::warn!(field, "an answer of the payment provider lacks a field");
+    Failed::Away
 }
 
 #[cfg(test)]

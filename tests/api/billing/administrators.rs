@@ -1,6 +1,8 @@
 //! The verbs of administrators.
 
 use super::*;
+use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt as _;
 
 #[test]
 fn administrators_grant_and_open_wallets() {
@@ -102,4 +104,76 @@ fn administrators_grant_and_open_wallets() {
         assert!(output.status.success() && doubt.exists(), "{}", printed(&output));
     }
     cases.add(14);
+}
+
+/// A verb that cannot work says why, and leaves nothing.
+#[test]
+fn a_verb_says_why_it_does_nothing() {
+    let cases = Cases::of("verbs that do nothing");
+    let mut world = World::start_with(1, |place| _ = place.set("admin", "listen", "\"127.0.0.1:0\""));
+    world.server.with_token(&lasting("ada")).get("/v1/me").expect(200);
+    let data = world.place.data().to_owned();
+    let token_file = data.join("admin_token");
+    let token_file = token_file.to_str().expect("a path");
+    // No process listens at this address.
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let url = format!("http://{closed}");
+    let grant = ["grant", "--user", "ada", "--plan", "pro", "--until", "none"];
+    let wallet = ["wallet", "--user", "ada", "--kind", "competition", "--balance", "5"];
+    let refund = ["refund", "--user", "ada", "--purchase", "pi_1"];
+    let there = ["--admin", &url, "--token-file", token_file];
+    // Of a server whose listener is not known, or does not answer.
+    for (args, words) in [
+        (grant.to_vec(), "another process has"),
+        (wallet.to_vec(), "another process has"),
+        ([&grant[..], &there].concat(), "no admin listener answers at"),
+        ([&refund[..], &there].concat(), "works on a running server only, and none answers at"),
+        (refund.to_vec(), "works on a running server only, and the settings name no admin listener"),
+    ] {
+        let output = verb(&world, &args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(printed(&output).contains(words), "{args:?}: {}", printed(&output));
+        assert!(!printed(&output).contains("a server has"), "{args:?}: {}", printed(&output));
+        cases.one();
+    }
+    // The same by an address of the settings, of a directory that another process has, and of one that has stopped.
+    let listening = |verb: &[&str]| {
+        let mut command = command();
+        command.args(verb).arg("--config").arg(world.place.config()).arg("--data-dir").arg(&data);
+        command.env("PAPERTAPE_ADMIN_LISTEN", closed.to_string()).output().expect("papertape can be run")
+    };
+    let output = listening(&grant);
+    let words = ["another process has", &format!("no admin listener answers at {url}")];
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    assert!(words.iter().all(|word| printed(&output).contains(word)), "{}", printed(&output));
+    world.server.kill();
+    let output = listening(&refund);
+    let words = format!("works on a running server only, and none answers at {url}");
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    assert!(printed(&output).contains(&words), "{}", printed(&output));
+    cases.add(2);
+    // A plan that has ended is called so.
+    for (until, words) in [
+        ("2020-01-01T00:00:00Z", "had the plan pro until 2020-01-01T00:00:00Z: it has ended"),
+        ("2100-01-01T00:00:00Z", "has the plan pro, until 2100-01-01T00:00:00Z"),
+        ("none", "has the plan pro, without end"),
+    ] {
+        let output = verb(&world, &["grant", "--user", "ada", "--plan", "pro", "--until", until]);
+        assert!(output.status.success() && printed(&output).contains(words), "{until}: {}", printed(&output));
+        cases.one();
+    }
+    // A directory that is not there, or is empty, stays so.
+    let (absent, empty) = (data.with_file_name("absent"), data.with_file_name("empty"));
+    fs::DirBuilder::new().mode(0o700).create(&empty).expect("it can be made");
+    for dir in [&absent, &empty] {
+        for args in [&grant[..], &wallet, &refund] {
+            let mut verb = command();
+            let output = verb.args(args).arg("--config").arg(world.place.config()).arg("--data-dir").arg(dir);
+            let output = output.output().expect("papertape can be run");
+            assert_eq!(output.status.code(), Some(1), "{args:?}: {}", printed(&output));
+            assert!(!absent.exists(), "{args:?}");
+            assert_eq!(fs::read_dir(&empty).expect("it is there").count(), 0, "{args:?}");
+            cases.one();
+        }
+    }
 }

@@ -55,12 +55,17 @@ fn event(id: &str, secs: u64, news: BillingNews) -> BillingEvent {
 }
 
 fn terms(subscription: &str, product: Product, status: SubscriptionStatus) -> BillingNews {
+    terms_until(30, subscription, product, status)
+}
+
+/// Terms whose period ends this many days after the start.
+fn terms_until(days: u64, subscription: &str, product: Product, status: SubscriptionStatus) -> BillingNews {
     BillingNews::Subscription(SubscriptionNews {
         subscription: subscription.to_owned(),
         product: Some((product, BillingInterval::Monthly)),
         price: None,
         status,
-        period_end: Some(START.plus(30 * DAY)),
+        period_end: Some(START.plus(days * DAY)),
         cancel_at_period_end: false,
         trial_ends_at: None,
     })

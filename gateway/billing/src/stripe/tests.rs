@@ -132,6 +132,38 @@ fn another_attempt_has_the_same_key() {
     println!("keys of calls: {} cases", keys.len() + 1);
 }
 
+/// An id that an event could not name is refused.
+#[test]
+fn an_id_of_another_form_is_refused() {
+    let (longest, longer) = ("c".repeat(255), "c".repeat(256));
+    let huge = "c".repeat(5_000);
+    // The id, and whether it is taken.
+    let rows = [
+        (json!("cus_1"), true),
+        (json!(longest), true),
+        (json!(longer), false),
+        (json!(huge), false),
+        (json!(""), false),
+        (json!("cus_1\n"), false),
+        (json!("cus_\u{1b}[31m"), false),
+        (json!("cus_\u{0}"), false),
+        (json!("cus 1"), false),
+        (json!("cüs_1"), false),
+        (json!(7), false),
+        (Value::Null, false),
+    ];
+    println!("ids of answers: {} cases", 2 * rows.len());
+    let answers = rows.iter().flat_map(|(id, _)| [json!({ "id": id }), json!({ "id": id })]).collect();
+    let (base_url, received) = provider(answers);
+    let stripe = stripe(&base_url, "one");
+    for (id, is_taken) in &rows {
+        let expected = if *is_taken { Ok(id.as_str().unwrap_or_default().to_owned()) } else { Err(Failed::Away) };
+        assert_eq!(run(stripe.customer(UserId(7), None, None, NOW)), expected, "{id}");
+        assert_eq!(run(stripe.refund("pi_1", 0, NOW)), expected.map(Some), "{id}");
+    }
+    assert_eq!(received.join().expect("no panic").len(), 2 * rows.len());
+}
+
 #[test]
 fn a_change_is_of_the_item_with_a_known_price() {
     let item = |id: &str, price: &str| json!({"id": id, "price": {"id": price}});

@@ -16,10 +16,10 @@ fn a_subscription_lives() {
         (50, None, PastDue, Tier::Pro, false),
         (51, None, PastDue, Tier::Free, true),
         (52, Some(payment("sub_1", true)), Active, Tier::Pro, false),
-        (60, Some(terms("sub_1", Product::ProPlus, Active)), Active, Tier::ProPlus, false),
+        (60, Some(terms_until(90, "sub_1", Product::ProPlus, Active)), Active, Tier::ProPlus, false),
         (90, Some(terms("sub_1", Product::ProPlus, Canceled)), Canceled, Tier::Free, true),
-        (91, Some(terms("sub_2", Product::Pro, Active)), Active, Tier::Pro, false),
-        (92, Some(terms("sub_3", Product::BacktestingPro, Active)), Active, Tier::Pro, false),
+        (91, Some(terms_until(121, "sub_2", Product::Pro, Active)), Active, Tier::Pro, false),
+        (92, Some(terms_until(122, "sub_3", Product::BacktestingPro, Active)), Active, Tier::Pro, false),
     ];
     println!("life of a subscription: {} steps", rows.len());
     for (step, (days, news, status, tier, ended)) in rows.into_iter().enumerate() {
@@ -45,8 +45,8 @@ fn a_subscription_lives() {
     assert_eq!(user.wallet_of(WalletKind::Api).map(|wallet| wallet.cash), Some(Cash::from_dollars(100)));
     let owner = world.user;
     let simulation = world.shard().directory().simulation_plan(owner);
-    // Paid on day 92, after the stated period: for a month, and a week until it is surely lost.
-    let lasts = START.plus((92 + 31 + 7) * DAY);
+    // Its period, and a week until it is surely lost.
+    let lasts = START.plus((122 + 7) * DAY);
     assert_eq!(simulation.map(|plan| (plan.tier, plan.expires_at)), Some((Tier::ProPlus, Some(lasts))), "{now:?}");
     world.check().expect("the records give the same state");
 }
@@ -75,6 +75,33 @@ fn a_subscription_ends_without_its_last_event() {
         ("it ends with the period", vec![(0, of(pro, Active, true, Some(30)))], day(30)),
         ("paid again", vec![(0, of(pro, Active, false, Some(30))), (31, payment("sub_1", true))], day(31 + 31 + 7)),
         ("paid for a year", vec![(0, of(yearly, Active, false, Some(30))), (31, payment("sub_1", true))], day(404)),
+        ("its period was over", vec![(39, of(pro, Active, false, Some(30)))], day(37)),
+        ("its trial was over", vec![(400, of(pro, Trialing, false, Some(14)))], day(21)),
+        ("its year was over", vec![(400, of(yearly, Active, false, Some(30)))], day(37)),
+        (
+            "its terms again after the period",
+            vec![(0, of(pro, Active, false, Some(30))), (31, of(pro, Active, false, Some(30)))],
+            day(37),
+        ),
+        (
+            "paid, then terms of the old period",
+            vec![
+                (0, of(pro, Active, false, Some(30))),
+                (31, payment("sub_1", true)),
+                (32, of(pro, Active, false, Some(30))),
+            ],
+            day(37),
+        ),
+        (
+            "paid in the second of its terms",
+            vec![(31, of(pro, Active, false, Some(30))), (31, payment("sub_1", true))],
+            day(37),
+        ),
+        (
+            "unpaid in the second of its terms",
+            vec![(3, of(pro, Active, false, Some(30))), (3, payment("sub_1", false))],
+            day(37),
+        ),
         ("no stated period", vec![(0, of(pro, Active, false, None))], Some(None)),
         ("never paid", vec![(0, of(pro, Incomplete, false, Some(30)))], None),
         (
@@ -100,6 +127,110 @@ fn a_subscription_ends_without_its_last_event() {
         assert!(plan.is_none_or(|plan| plan.tier == Tier::Pro), "{name}");
         world.check().expect("the records give the same state");
     }
+}
+
+/// What the user sees, the plan, and whether a page for the same plan is made agree without a further event.
+#[test]
+fn a_subscription_is_shown_as_its_plan_is() {
+    use SubscriptionStatus::{Active, Canceled, PastDue, Trialing};
+    let of = |status, cancel_at_period_end, period_end: Option<u64>| {
+        let BillingNews::Subscription(news) = terms("sub_1", Product::Pro, status) else { panic!("terms") };
+        let period_end = period_end.map(|days| START.plus(days * DAY));
+        BillingNews::Subscription(SubscriptionNews { cancel_at_period_end, period_end, ..news })
+    };
+    // A name, events by day after the start; by day, the status, and whether the plan holds.
+    type Row<'a> = (&'a str, Vec<(u64, BillingNews)>, Vec<(u64, SubscriptionStatus, bool)>);
+    let rows: Vec<Row<'_>> = vec![
+        (
+            "a lost end",
+            vec![(0, of(Active, false, Some(30)))],
+            vec![
+                (29, Active, true),
+                (30, PastDue, true),
+                (36, PastDue, true),
+                (37, Canceled, false),
+                (400, Canceled, false),
+            ],
+        ),
+        (
+            "a lost end of a trial",
+            vec![(0, of(Trialing, false, Some(14)))],
+            vec![(13, Trialing, true), (14, PastDue, true), (21, Canceled, false)],
+        ),
+        ("its period was over", vec![(40, of(Active, false, Some(30)))], vec![(40, Canceled, false)]),
+        (
+            "it ends with the period",
+            vec![(0, of(Active, true, Some(30)))],
+            vec![(29, Active, true), (30, Canceled, false)],
+        ),
+        (
+            "paid for the next period",
+            vec![(0, of(Active, false, Some(30))), (31, payment("sub_1", true))],
+            vec![(31, Active, true), (61, Active, true), (62, PastDue, true), (69, Canceled, false)],
+        ),
+        ("no stated period", vec![(0, of(Active, false, None))], vec![(4_000, Active, true)]),
+        (
+            "unpaid within the period",
+            vec![(0, of(Active, false, Some(30))), (5, of(PastDue, false, Some(30)))],
+            vec![(11, PastDue, true), (12, PastDue, false), (36, PastDue, false), (37, Canceled, false)],
+        ),
+        (
+            "unpaid after the period",
+            vec![(0, of(Active, false, Some(30))), (36, payment("sub_1", false))],
+            vec![(36, PastDue, true), (42, PastDue, true), (43, Canceled, false)],
+        ),
+        ("unpaid without a period", vec![(0, of(PastDue, false, None))], vec![(6, PastDue, true), (7, PastDue, false)]),
+        (
+            "an end that is ahead of this clock",
+            vec![(0, of(Active, false, Some(30))), (5, of(Canceled, false, Some(30)))],
+            vec![(4, Active, true), (5, Canceled, false)],
+        ),
+    ];
+    let mut cases = 0;
+    for (name, events, expected) in rows {
+        let mut world = world();
+        for (number, (days, news)) in events.into_iter().enumerate() {
+            let event = event(&format!("evt_{number}"), days * 86_400, news);
+            assert_eq!(bill(&mut world, event), Ok(Applied), "{name}");
+        }
+        for (days, status, holds) in expected {
+            let (now, billing) = (START.plus(days * DAY), billing(&mut world));
+            let shown = billing.subscription(false).expect("it was noted");
+            assert_eq!((shown.status_at(now), shown.is_live_at(now)), (status, status.is_live()), "{name}, day {days}");
+            let plan = shown.grant().expect("it gives one or did");
+            assert_eq!(plan.expires_at.is_none_or(|end| now < end), holds, "{name}, day {days}");
+            cases += 1;
+        }
+    }
+    println!("subscriptions as they are shown: {cases} cases");
+}
+
+/// An event whose period is over raises nothing, and is not taken for a second subscription.
+#[test]
+fn an_event_of_an_old_period_gives_nothing() {
+    let mut cases = 0;
+    for (day, status, raises) in [
+        (29, SubscriptionStatus::Active, true),
+        (36, SubscriptionStatus::Active, true),
+        (37, SubscriptionStatus::Active, false),
+        (400, SubscriptionStatus::Trialing, false),
+    ] {
+        let mut world = world();
+        world.now = START.plus(day * DAY);
+        let current = terms_until(500, "sub_1", Product::BacktestingPro, SubscriptionStatus::Active);
+        assert_eq!(bill(&mut world, event("evt_1", day * 86_400, current)), Ok(Applied));
+        assert_eq!(
+            bill(&mut world, event("evt_2", day * 86_400, terms("sub_2", Product::ProPlus, status))),
+            Ok(Applied)
+        );
+        let baseline = the_user(&world).wallet_of(WalletKind::Api).map(|wallet| wallet.baseline);
+        assert_eq!(baseline == Some(Cash::from_dollars(25_000)), raises, "day {day}");
+        let second = terms("sub_3", Product::BacktestingStarter, status);
+        let expected = if raises { SecondSubscription } else { Applied };
+        assert_eq!(bill(&mut world, event("evt_3", day * 86_400, second)), Ok(expected), "day {day}");
+        cases += 2;
+    }
+    println!("events of an old period: {cases} cases");
 }
 
 /// A plan with an unknown price gives nothing and is kept; the order of events does not matter.

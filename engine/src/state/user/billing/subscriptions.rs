@@ -132,7 +132,7 @@ impl Subscription {
         }
     }
 
-    /// Its present state: the terms, corrected by later payments.
+    /// The state that its events state: the terms, corrected by later payments.
     pub fn status(&self) -> SubscriptionStatus {
         let Some(terms) = &self.terms else { return SubscriptionStatus::Incomplete };
         match terms.status {
@@ -151,15 +151,41 @@ impl Subscription {
         self.unpaid.first().copied().into_iter().chain(stated.map(|terms| terms.created)).min()
     }
 
-    /// Until when a paid subscription counts without another event: its period, and as long again as an unpaid one, so that
-    /// a late event ends nothing and a lost one does. A payment after the stated period is for the next one.
-    fn lasts(&self, terms: &SubscriptionTerms) -> Option<Timestamp> {
-        let stated = terms.period_end.get()?;
-        if terms.cancel_at_period_end {
-            return Some(stated);
+    /// Its state at a moment, which goes with [`Subscription::grant`]. A paid one whose period is over is past due, and has
+    /// ended when its plan has, as has an unpaid one whose period is over that long: their last event was lost. One that
+    /// ends later than this moment has not ended.
+    pub fn status_at(&self, now: Timestamp) -> SubscriptionStatus {
+        let status = self.status();
+        let Some(terms) = &self.terms else { return status };
+        let is_over = |end: Option<Timestamp>| end.is_some_and(|end| end <= now);
+        let is_lost = status.is_live() && is_over(self.lasts(terms));
+        match status {
+            SubscriptionStatus::Trialing | SubscriptionStatus::Active if is_lost => SubscriptionStatus::Canceled,
+            SubscriptionStatus::PastDue if is_lost && is_over(self.grant().and_then(|plan| plan.expires_at)) => {
+                SubscriptionStatus::Canceled
+            }
+            SubscriptionStatus::Trialing | SubscriptionStatus::Active if is_over(self.period_end(terms)) => {
+                SubscriptionStatus::PastDue
+            }
+            SubscriptionStatus::Canceled if now < terms.created => SubscriptionStatus::Active,
+            settled => settled,
         }
-        let later = self.paid.get().filter(|paid| *paid > stated);
-        Some(later.map_or(stated, |paid| paid.plus(terms.interval.longest())).plus(PAST_DUE_KEPT_US))
+    }
+
+    /// The end of the paid period: the stated one. A payment after that and after the terms is for the next one, which no
+    /// event has stated yet; that the terms are paid buys no more than they state.
+    fn period_end(&self, terms: &SubscriptionTerms) -> Option<Timestamp> {
+        let stated = terms.period_end.get()?;
+        let later =
+            self.paid.get().filter(|paid| *paid > stated && *paid > terms.created && !terms.cancel_at_period_end);
+        Some(later.map_or(stated, |paid| paid.plus(terms.interval.longest())))
+    }
+
+    /// Until when a paid subscription counts without another event: its period, and as long again as an unpaid one, so that
+    /// a late event ends nothing and a lost one does.
+    fn lasts(&self, terms: &SubscriptionTerms) -> Option<Timestamp> {
+        let end = self.period_end(terms)?;
+        Some(if terms.cancel_at_period_end { end } else { end.plus(PAST_DUE_KEPT_US) })
     }
 
     /// The plan that it gives, and until when; `None`: it gives none and never did.
@@ -174,9 +200,14 @@ impl Subscription {
         Some(Grant { tier: terms.product.tier(), expires_at })
     }
 
-    /// Whether the provider still asks for payments.
-    pub fn is_live(&self) -> bool {
+    /// Whether the provider still asks for payments, by its events alone.
+    fn is_live(&self) -> bool {
         self.status().is_live()
+    }
+
+    /// Whether it still asks for them at a moment; not for those of a subscription whose last event was lost.
+    pub fn is_live_at(&self, now: Timestamp) -> bool {
+        self.status_at(now).is_live()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::http::code::Code;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use engine::command::{Answer, Command, Query};
 use engine::id::WalletId;
+use engine::time::Timestamp;
 use engine::user::billing::{Billing, PURCHASES_MAX, Subscription};
 use engine::user::{Wallet, WalletKind};
 use engine::view::UserView;
@@ -18,7 +19,7 @@ pub async fn plan(call: Call) -> Outcome {
     let desk = desk(&call)?;
     let AskedPlan { product, interval } = PlanCheckout::read(&call.json_object()?)?;
     let billing = billing(&call).await?;
-    let living = living(&billing, product.is_simulation()).find(|known| desk.provider.knows(&known.id));
+    let living = living(&billing, product.is_simulation(), call.now).find(|known| desk.provider.knows(&known.id));
     let has = living.and_then(|known| known.terms.as_ref()).map(|terms| terms.product);
     if has == Some(product) {
         return Err(Refusal::new(Code::InvalidRequest, "The account is on this plan already."));
@@ -60,7 +61,7 @@ pub async fn portal(call: Call) -> Outcome {
         return Err(Refusal::new(Code::InvalidRequest, "The account has bought nothing yet."));
     };
     let _turn = desk.turn(call.caller().user).ok_or(Code::ServerBusy)?;
-    let subscription = shown(&billing).filter(|known| known.is_live());
+    let subscription = shown(&billing).filter(|known| known.is_live_at(call.now));
     let portal = Portal { user: call.caller().user, customer, base: call.base_url(), subscription, now: call.now };
     let url = desk.provider.portal(portal).await.map_err(|why| match why {
         Failed::NoCustomer => Refusal::new(
@@ -73,9 +74,10 @@ pub async fn portal(call: Call) -> Outcome {
 }
 
 /// Subscriptions of a kind that are still paid, newest terms first.
-fn living(billing: &Billing, is_simulation: bool) -> impl Iterator<Item = &Subscription> {
+fn living(billing: &Billing, is_simulation: bool, now: Timestamp) -> impl Iterator<Item = &Subscription> {
     let of_kind = move |known: &&Subscription| {
-        known.is_live() && known.terms.as_ref().is_some_and(|terms| terms.product.is_simulation() == is_simulation)
+        known.is_live_at(now)
+            && known.terms.as_ref().is_some_and(|terms| terms.product.is_simulation() == is_simulation)
     };
     let mut living: Vec<_> = billing.subscriptions().iter().filter(of_kind).collect();
     living.sort_by_key(|known| std::cmp::Reverse(known.terms.as_ref().map(|terms| terms.created)));

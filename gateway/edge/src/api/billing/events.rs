@@ -8,7 +8,7 @@ use crate::http::call::{Call, unanswered};
 use crate::http::code::Code;
 use crate::http::record::{ByName, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
-use engine::command::{Answer, BillingNews, BillingOutcome, Command};
+use engine::command::{Answer, BillingNews, BillingOutcome, Command, Query};
 use engine::id::UserId;
 use engine::reject::Reject;
 
@@ -59,7 +59,7 @@ pub async fn webhook(call: Call) -> Outcome {
     }
 }
 
-/// The event of a link that this server made. `HEAD` checks the link and applies nothing.
+/// The event of a link that this server made. `HEAD` answers as `GET` would and applies nothing.
 pub async fn confirm(call: Call) -> Outcome {
     let desk = desk(&call)?;
     let used = || Refusal::new(Code::InvalidRequest, "The link is not valid, has ended, or was used already.");
@@ -68,7 +68,7 @@ pub async fn confirm(call: Call) -> Outcome {
         return Err(used());
     };
     if call.is_head {
-        return Ok(received());
+        return if is_new(&call, &notice).await? { Ok(received()) } else { Err(used()) };
     }
     match apply(&call, desk, notice).await? {
         Counted::Applied | Counted::NotCredited | Counted::SecondSubscription => Ok(received()),
@@ -144,6 +144,15 @@ fn owner(call: &Call, notice: &Notice) -> Result<UserId, Counted> {
         (Some(named), _) if directory.exists(named) => Ok(named),
         (None, Some(known)) => Ok(known),
         _ => Err(Counted::UnknownUser),
+    }
+}
+
+/// Whether an event has a user and was not processed yet.
+async fn is_new(call: &Call, notice: &Notice) -> Result<bool, Refusal> {
+    let Ok(user) = owner(call, notice) else { return Ok(false) };
+    match call.edge.engine.ask(user, Command::Query(Query::Billing), call.now).await.map_err(unanswered)? {
+        Answer::Billing(billing) => Ok(!billing.knows(&notice.event.id)),
+        other => Err(unexpected(&other, call.now)),
     }
 }
 

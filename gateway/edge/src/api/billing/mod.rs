@@ -127,7 +127,7 @@ record! {
 
 async fn subscription(call: Call) -> Outcome {
     let billing = billing(&call).await?;
-    Ok(Reply::json(&SubscriptionView::new(shown(&billing))))
+    Ok(Reply::json(&SubscriptionView::new(shown(&billing), call.now)))
 }
 
 fn refund_policy(call: &Call) -> Outcome {
@@ -157,7 +157,7 @@ fn shown(billing: &Billing) -> Option<&Subscription> {
 }
 
 impl SubscriptionView {
-    fn new(shown: Option<&Subscription>) -> SubscriptionView {
+    fn new(shown: Option<&Subscription>, now: engine::time::Timestamp) -> SubscriptionView {
         let Some((subscription, terms)) = shown.and_then(|known| Some((known, known.terms.as_ref()?))) else {
             return SubscriptionView {
                 plan: "free".into(),
@@ -170,7 +170,7 @@ impl SubscriptionView {
         };
         SubscriptionView {
             plan: terms.product.name().into(),
-            status: match subscription.status() {
+            status: match subscription.status_at(now) {
                 SubscriptionStatus::Incomplete => "none",
                 SubscriptionStatus::Trialing => "trialing",
                 SubscriptionStatus::Active => "active",

@@ -30,7 +30,8 @@ record! {
         plan: TierName = "pro".into();
         source: PlanSource = "grant".into(), "Where the plan comes from.";
         expires_at: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-11-01T00:00:00Z")),
-            "When it ends; null: it has no end.";
+            "When it ends; null: it has no end. Of a subscription, the end of the period while that runs, although the plan \
+             holds 7 days longer if no event of the payment provider comes.";
         features: Features = Features::example();
     }
 

@@ -345,11 +345,22 @@ fn the_check_names_file_and_place() {
          injuries, lineups",
     ];
     assert_eq!(defects.lines().collect::<Vec<_>>(), expected);
-    assert!(said.contains("5 defects"), "{said}");
+    assert!(said.contains(": 3 defects, 2 strays"), "{said}");
     cases.add(2);
+    // Each alone, and counts of one.
+    for (kind, content, expected) in
+        [("matches", "[]", ": 1 defect, 2 strays"), ("scorers", "[]", ": 2 strays"), ("injuries", "[]", ": 1 stray\n")]
+    {
+        folder.write(kind, content);
+        let (code, _, said) = check(&folder.0);
+        assert!(code == Some(1) && said.contains(expected), "{kind}: {said}");
+        cases.one();
+    }
     let empty = place.path().join("empty");
     fs::create_dir(&empty).expect("a folder");
-    for (dir, expected) in [(empty, "there is no file of a kind"), (place.path().join("missing"), "No such file")] {
+    for (dir, expected) in
+        [(empty, "there is no file of a kind; is it the right folder?"), (place.path().join("missing"), "No such file")]
+    {
         let (code, _, said) = check(&dir);
         assert!(code == Some(1) && said.contains(expected), "{said}");
         cases.one();

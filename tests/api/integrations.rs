@@ -137,6 +137,9 @@ fn addresses_of_this_network_are_refused() {
         (CHATS, "https://discord.com.example.net/api/webhooks/1/a"),
         (CHATS, "https://hooks.example.net/"),
         (CHATS, own.as_str()),
+        (CHATS, " https://discord.com/api/webhooks/1/a"),
+        (CHATS, "https://discord.com/api/\r\nX: y"),
+        (CHATS, "https://discord.com:0/api/webhooks/1/a"),
     ] {
         client.post(path, &json!({"url": url})).refused(400, "INVALID_REQUEST");
         cases.one();
@@ -459,6 +462,9 @@ fn an_unverified_address_gets_no_mail() {
         ("false as text", claim(&json!("false")), false),
         ("a number", claim(&json!(1)), false),
         ("no address", vec![("email_verified", json!(true))], false),
+        ("a machine", vec![("email", json!("a@[127.0.0.1]"))], false),
+        ("a quoted name", vec![("email", json!("\"<x>\"@y.z"))], false),
+        ("two lines", vec![("email", json!("a@b.example\r\nBcc: trader@example.net"))], false),
     ] {
         let mut client = world.server.with_token(&token_with(sub, &more));
         let shown = client.get(PREFERENCES).expect(200);

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub enum FootballVerb {
-    /// Print each defect with its file and place.
+    /// Print each defect with its file and place, and each stray: an entry about a match that fixtures.json does not
+    /// have, or another JSON file. Exit code 1 when there is one, and for a folder without a file of a kind, which is
+    /// most likely a wrong path.
     Check(CheckOptions),
 }
 
@@ -27,15 +29,28 @@ impl FootballVerb {
         for (file, defect) in &checked.defects {
             print_line(format_args!("{file}: {defect}"));
         }
+        for (file, stray) in &checked.strays {
+            print_line(format_args!("{file}: {stray}"));
+        }
+        let counts = [counted(checked.defects.len(), "defect"), counted(checked.strays.len(), "stray")];
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
         let names: Vec<_> = checked.found.iter().copied().map(Kind::name).collect();
-        match (checked.defects.len(), names.as_slice()) {
-            (0, []) => Err(format!("{}: there is no file of a kind", dir.display()).into()),
-            (0, names) => {
+        match names.as_slice() {
+            _ if !counts.is_empty() => Err(format!("{}: {}", dir.display(), counts.join(", ")).into()),
+            [] => Err(format!("{}: there is no file of a kind; is it the right folder?", dir.display()).into()),
+            names => {
                 print_line(format_args!("sound: {}", names.join(", ")));
                 Ok(())
             }
-            (1, _) => Err(format!("{}: 1 defect", dir.display()).into()),
-            (count, _) => Err(format!("{}: {count} defects", dir.display()).into()),
         }
+    }
+}
+
+/// A count with its word; `None` for 0.
+fn counted(count: usize, word: &str) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some(format!("1 {word}")),
+        _ => Some(format!("{count} {word}s")),
     }
 }

@@ -129,10 +129,23 @@ mod tests {
         println!("help: {cases} cases");
     }
 
+    /// The words of a command line, as a shell reads it: what is between two quotes is one.
+    fn words(line: &str) -> Vec<&str> {
+        let (mut words, mut rest) = (Vec::new(), line);
+        while let Some((plain, quoted)) = rest.split_once('\'') {
+            words.extend(plain.split_whitespace());
+            let (text, after) = quoted.split_once('\'').expect("a quote ends");
+            words.push(text);
+            rest = after;
+        }
+        words.extend(rest.split_whitespace());
+        words
+    }
+
     #[test]
     fn the_examples_are_command_lines() {
         for (name, example) in EXAMPLES.iter().filter(|(name, _)| *name != "load") {
-            let words = example.split(' ').take_while(|word| *word != ">");
+            let words = words(example).into_iter().take_while(|word| *word != ">");
             let parsed = CommandLine::command().try_get_matches_from(words);
             assert!(parsed.is_ok(), "{name}: {:?}", parsed.err().map(|error| error.to_string()));
         }

@@ -1,4 +1,4 @@
-//! The check of a folder: every defect of its files with its place.
+//! The check of a folder: every defect of its files with its place, and what no route shows.
 
 use crate::kinds::{BYTES_MAX, Kind, Known};
 use crate::reader::Defect;
@@ -12,8 +12,10 @@ use std::path::Path;
 pub struct Checked {
     /// The kinds whose files are there.
     pub found: Vec<Kind>,
-    /// Name of the file, and the defect.
+    /// Name of the file, and the defect. The server does not read a file with one.
     pub defects: Vec<(String, Defect)>,
+    /// Name of the file, and what no route shows: an entry about an unknown match, or the whole file.
+    pub strays: Vec<(String, String)>,
 }
 
 /// Checks the files of a folder as a server reads them, and entries that no route would show.
@@ -34,9 +36,9 @@ pub fn check(dir: &Path) -> io::Result<Checked> {
     // Matches of a broken file are not known.
     if !checked.defects.iter().any(|(file, _)| *file == Kind::Fixtures.file()) {
         let stray = |(kind, id): (Kind, u64)| {
-            (kind.file(), Defect::of_file(format!("is about the match {id}, which fixtures.json does not have")))
+            (kind.file(), format!("is about the match {id}, which fixtures.json does not have"))
         };
-        checked.defects.extend(known.strays().into_iter().map(stray));
+        checked.strays.extend(known.strays().into_iter().map(stray));
     }
     let mut others = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -47,7 +49,7 @@ pub fn check(dir: &Path) -> io::Result<Checked> {
     }
     others.sort();
     let names = Kind::ALL.map(Kind::name).join(", ");
-    let unknown = |name| (name, Defect::of_file(format!("is not the file of a kind; these are {names}")));
-    checked.defects.extend(others.into_iter().map(unknown));
+    let unknown = |name| (name, format!("is not the file of a kind; these are {names}"));
+    checked.strays.extend(others.into_iter().map(unknown));
     Ok(checked)
 }

@@ -137,6 +137,7 @@ fn write_whole(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use edge::http::mailbox::is_mailbox;
     use engine::id::UserId;
     use engine::time::Timestamp;
 
@@ -206,6 +207,38 @@ mod tests {
         }
         assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 0);
         println!("addresses: {} cases", rows.len());
+    }
+
+    /// What the routes show as an address is one that mail goes to.
+    #[test]
+    fn mail_goes_to_every_mailbox() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mailer = Mailer::new(&mail(dir.path()), Duration::from_secs(10)).expect("a folder");
+        let runtime = host::runtime::runtime().expect("a runtime");
+        let message = Message::test(UserId(7), [1; 16], NOW);
+        let long = format!("{}@{}.{}", "n".repeat(64), "d".repeat(63), ["e"; 95].join("."));
+        // (address, whether it is a mailbox)
+        let rows = [
+            ("trader@example.net", true),
+            ("a@b", true),
+            ("7@7.example", true),
+            ("a@127.0.0.1", true),
+            ("first.last+tag@mail.example.net", true),
+            ("!#$%&'*+-/=?^_`{|}~@example.net", true),
+            ("dörte@example.net", true),
+            ("dörte@sörensen.example", true),
+            ("用户@例子.example", true),
+            (long.as_str(), true),
+            ("\"<x>\"@y.z", false),
+            ("a@[127.0.0.1]", false),
+            ("a@b\r\nBcc: c@d.example", false),
+        ];
+        for (to, expected) in rows {
+            assert_eq!(is_mailbox(to), expected, "{to:?}");
+            let sent = runtime.block_on(mailer.send(to, &message));
+            assert_eq!(sent.is_ok(), expected, "{to:?}: {sent:?}");
+        }
+        println!("mailboxes: {} cases", rows.len());
     }
 
     #[test]

@@ -136,10 +136,17 @@ impl Rules {
     /// # Errors
     /// The reason, as a sentence.
     pub fn read(&self, channel: Channel, text: &str) -> Result<Url, &'static str> {
+        // The parser would take them away, or encode them.
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err("url must not hold blanks or control characters.");
+        }
         let url = Url::parse(text).map_err(|_| "url is not an address.")?;
         let host = url.host_str().unwrap_or_default();
         if host.is_empty() {
             return Err("url names no host.");
+        }
+        if url.port() == Some(0) {
+            return Err("url must not name port 0.");
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err("url must not hold a user or a password.");
@@ -399,6 +406,23 @@ mod tests {
             (Webhook, "http://169.254.169.254/latest", false, true),
             (Webhook, "http://8.8.8.8/", true, true),
             (Webhook, "http://[2606:4700::1111]/", true, true),
+            (Webhook, "https://hooks.example.net:65535/a%20b", true, true),
+            (Webhook, "https://hooks.example.net:0/", false, false),
+            (Webhook, "https://hooks.example.net:00000/", false, false),
+            (Webhook, "http://127.0.0.1:0/", false, false),
+            (Chat, "https://discord.com:0/api", false, false),
+            (Webhook, " https://hooks.example.net/", false, false),
+            (Webhook, "https://hooks.example.net/ ", false, false),
+            (Webhook, "https://hooks.example.net/\n", false, false),
+            (Webhook, "https://hooks.example.net/a b", false, false),
+            (Webhook, "https://hooks.example.net/\r\nX: y", false, false),
+            (Webhook, "https://hooks.exa\tmple.net/", false, false),
+            (Webhook, "ht\ntps://hooks.example.net/", false, false),
+            (Webhook, "https://hooks.example.net/\u{a0}", false, false),
+            (Webhook, "https://hooks.example.net/\u{2028}", false, false),
+            (Webhook, "https://hooks.example.net/\u{85}", false, false),
+            (Webhook, "https://hooks.example.net/\u{0}", false, false),
+            (Chat, "\u{1}https://discord.com/api", false, false),
             (Webhook, "", false, false),
             (Webhook, "\u{0}", false, false),
         ];

@@ -57,6 +57,7 @@ pub fn alert_target(bytes: &[u8]) {
         }
         if let Ok(url) = rules.read(Channel::Webhook, text) {
             assert!(matches!(url.scheme(), "http" | "https") && url.username().is_empty(), "{text}");
+            assert!(url.port() != Some(0) && !text.contains([' ', '\r', '\n', '\t', '\0']), "{text:?}");
             let host = url.host_str().expect("it names a host").trim_matches(['[', ']']);
             assert!(host.parse().map_or(true, target::is_public), "{text}");
         }
@@ -108,6 +109,12 @@ pub fn alert_line(bytes: &[u8]) {
         // A mention and the scheme of an address are broken.
         let is_broken = line.match_indices('@').all(|(at, _)| line[at + 1..].starts_with('\u{200b}'));
         assert!(is_broken && !line.contains("://"), "{line:?}");
+        // So is the name of a host.
+        let is_host = |at: usize| {
+            let (before, after) = (line[..at].chars().next_back(), line[at + 1..].chars().next());
+            before.is_some_and(char::is_alphanumeric) && after.is_some_and(char::is_alphabetic)
+        };
+        assert!(!line.match_indices('.').any(|(at, _)| is_host(at)), "{line:?}");
         let payload: serde_json::Value = serde_json::from_slice(&message.webhook()).expect("it is JSON");
         assert_eq!(payload["data"]["name"], text);
         let mail = message.mail();
@@ -410,6 +417,8 @@ pub fn jwt(bytes: &[u8]) {
         if let Ok(bearer) = verifier.verify(signed.as_bytes(), now) {
             let value: serde_json::Value = serde_json::from_str(claims).expect("claims are JSON");
             assert_eq!(value["sub"].as_str(), Some(bearer.sub.as_str()));
+            let email = bearer.email.as_deref();
+            assert!(email.is_none_or(|email| email.contains('@') && !email.contains(char::is_whitespace)), "{claims}");
             assert!(value["exp"].as_f64().is_some_and(|exp| exp > 1_790_000_000.0), "{claims}");
         }
         for other in [r#"{"alg":"none"}"#, r#"{"alg":"HS512"}"#, r#"{"alg":"HS256","crit":["x"]}"#] {

@@ -27,6 +27,7 @@ pub mod hosts;
 pub mod jwt;
 pub mod last_used;
 pub mod limit;
+pub mod mailbox;
 pub mod names;
 pub mod openapi;
 pub mod pipeline;

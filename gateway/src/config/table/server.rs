@@ -54,7 +54,8 @@ fn server() -> Vec<Setting> {
         ),
         path(
             "server.clock_ahead_file",
-            "For tests, on loopback only: the file holds the seconds by which server time is ahead of the machine's clock.",
+            "For tests, on loopback only: the file holds seconds that are added to the machine's clock, for server time and \
+             for the times of tokens and signatures.",
         ),
         integer(
             "clock.leap_wait_s",

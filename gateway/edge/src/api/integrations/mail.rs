@@ -6,6 +6,7 @@ use super::sender;
 use crate::api::refuse::unexpected;
 use crate::http::call::Call;
 use crate::http::code::Code;
+use crate::http::mailbox::is_mailbox;
 use crate::http::record::{ByName, Record, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::scalar::{Timestamp, words};
@@ -134,7 +135,7 @@ pub async fn test(call: Call) -> Outcome {
     let no_mailer = || Refusal::new(Code::NotFound, "This server sends no mail: email.smtp_url is not set.");
     mailer.ok_or_else(no_mailer)?;
     let alerts = alerts(&call).await?;
-    let Some(email) = alerts.email.as_deref() else {
+    let Some(email) = address(&alerts) else {
         return Err(Refusal::new(Code::InvalidRequest, "The account has no email address."));
     };
     match sender(&call)?.test_mail(call.caller().user, email, call.now).await {
@@ -161,12 +162,18 @@ async fn alerts(call: &Call) -> Result<AlertsView, Refusal> {
     }
 }
 
+/// The address that mail goes to. Earlier versions kept any text of a token.
+fn address(alerts: &AlertsView) -> Option<&str> {
+    alerts.email.as_deref().filter(|email| is_mailbox(email))
+}
+
 impl<'a> Preferences<'a> {
     fn new(alerts: &'a AlertsView) -> Preferences<'a> {
+        let email = address(alerts);
         Preferences {
-            email: alerts.email.as_deref(),
+            email,
             // Only the identity provider's token gives an address, and one that it calls unverified is not read.
-            email_verified: alerts.email.is_some(),
+            email_verified: email.is_some(),
             preferences: preferences(alerts.mail),
         }
     }

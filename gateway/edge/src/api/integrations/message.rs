@@ -90,16 +90,22 @@ impl Place {
     /// Appends a text from outside: on one line, of bounded length, without what the place gives a meaning.
     fn write(self, text: &str, out: &mut String) {
         let mut chars = text.chars().peekable();
+        let mut last = ' ';
         for _ in 0..TEXT_CHARS_MAX {
             let Some(c) = chars.next() else { break };
+            let next = chars.peek().copied().unwrap_or(' ');
             match c {
                 c if is_invisible(c) => out.push(' '),
-                // A mention, and the scheme of an address: broken by a space of no width.
+                // A mention, the scheme of an address, and a host without one: broken by a space of no width.
                 '@' if self == Place::Chat => out.extend([c, '\u{200b}']),
-                ':' if self == Place::Chat && chars.peek() == Some(&'/') => out.extend([c, '\u{200b}']),
+                ':' if self == Place::Chat && next == '/' => out.extend([c, '\u{200b}']),
+                '.' if self == Place::Chat && !last.is_whitespace() && next.is_alphabetic() => {
+                    out.extend([c, '\u{200b}'])
+                }
                 c if self == Place::Chat && MARKUP.contains(c) => out.extend(['\\', c]),
                 c => out.push(c),
             }
+            last = c;
         }
         if chars.next().is_some() {
             out.push('…');
@@ -452,12 +458,20 @@ mod tests {
             ("**bold** _it_ ~~no~~ `x`", r"\*\*bold\*\* \_it\_ \~\~no\~\~ \`x\`", "**bold** _it_ ~~no~~ `x`"),
             (
                 "[click](http://evil.example)",
-                "\\[click\\]\\(http:\u{200b}//evil.example\\)",
+                "\\[click\\]\\(http:\u{200b}//evil.\u{200b}example\\)",
                 "[click](http://evil.example)",
             ),
             ("a\nb\r\nc\td\u{0}e", "a b  c d e", "a b  c d e"),
             ("# head", r"\# head", "# head"),
-            ("\u{202e}txt.exe", " txt.exe", " txt.exe"),
+            ("\u{202e}txt.exe", " txt.\u{200b}exe", " txt.exe"),
+            // Services make links of names of hosts too.
+            ("join discord.gg/abc", "join discord.\u{200b}gg/abc", "join discord.gg/abc"),
+            ("www.evil.example", "www.\u{200b}evil.\u{200b}example", "www.evil.example"),
+            ("1.evil/x x.xn--p1ai", "1.\u{200b}evil/x x.\u{200b}xn\\-\\-p1ai", "1.evil/x x.xn--p1ai"),
+            ("ПРИМЕР.рф", "ПРИМЕР.\u{200b}рф", "ПРИМЕР.рф"),
+            ("0.55, v1.2. End.", "0.55, v1.2. End.", "0.55, v1.2. End."),
+            ("... .org a .b", "... .org a .b", "... .org a .b"),
+            ("क्.भारत", "क्.\u{200b}भारत", "क्.भारत"),
             ("a\u{200b}b\u{2028}c", "a b c", "a b c"),
             (r"\@", "\\\\@\u{200b}", r"\@"),
             ("||spoiler||", r"\|\|spoiler\|\|", "||spoiler||"),

@@ -94,7 +94,6 @@ record! {
     pub struct ChangedTarget<'a> {
         #[schemars(length(max = LABEL_CHARS_MAX), extend("x-or-null" = true))]
         label: Option<&'a str> = Some("fills"), "Null takes the old one away.", skip_serializing_if;
-        #[schemars(extend("x-or-null" = true))]
         enabled: Option<bool> = Some(true), "On again, its failures are forgotten.", skip_serializing_if;
         #[schemars(extend("x-or-null" = true))]
         event_types: Option<Vec<EventType>> = Some(vec!["order_filled".into()]), "Null: all.", skip_serializing_if;
@@ -214,6 +213,10 @@ fn changed(value: &Value<'_>) -> Result<TargetChange, Refusal> {
     let mut body = Body::new(value);
     let is_null = matches!(value.get("label"), Some(Value::Null));
     let label = body.text("label", LABEL_CHARS_MAX).map(str::to_owned);
+    // Of the three fields only this one has no meaning for null.
+    if matches!(value.get("enabled"), Some(Value::Null)) {
+        body.problems.add("body", "enabled", "bool_type", "is null, not a boolean");
+    }
     let is_enabled = body.boolean("enabled");
     let kinds = kinds::in_body(value, &mut body);
     if !body.problems.is_empty() {

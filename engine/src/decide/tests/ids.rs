@@ -63,7 +63,16 @@ fn an_id_counts_up_to_its_border_whatever_is_in_memory() {
         [(border - MILLISECOND, true), (border, true), (border + 1, false), (border + MILLISECOND, false)]
     {
         for words in ["id=a", "id=a header", "id=a implicit"] {
-            for between in ["nothing", "replay", "cycle", "cycle, snapshot", "snapshot, cycle", "previous snapshot"] {
+            for between in [
+                "nothing",
+                "replay",
+                "doubt",
+                "cycle",
+                "cycle, snapshot",
+                "snapshot, cycle",
+                "doubt, cycle",
+                "previous snapshot",
+            ] {
                 let mut world = World::of("");
                 world.rules.formats = if between.starts_with("previous") { Formats::Previous } else { Formats::Newest };
                 world.act("book Y asks 0.42x300");
@@ -77,6 +86,10 @@ fn an_id_counts_up_to_its_border_whatever_is_in_memory() {
                     match step {
                         "replay" => drop(world.restart()),
                         "cycle" => drop(world.act("cycle")),
+                        // While the clock is in doubt nothing is dropped.
+                        "doubt" => {
+                            ["cycle none", "cycle venue"].map(|cycle| world.act(cycle)).into_iter().for_each(drop)
+                        }
                         "snapshot" => restart_from_snapshot(&mut world, Formats::Newest),
                         "previous snapshot" => restart_from_snapshot(&mut world, Formats::Previous),
                         _ => {}

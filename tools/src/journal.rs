@@ -193,6 +193,7 @@ fn parts(dir: &DirectoryArgument, from_nothing: bool) -> Result<(), Failure> {
     let mut written = Ok(());
     let shards: Vec<_> = state.users.iter().collect();
     let digest = digest_while(&state.markets, &shards, |part| {
+        let Some(part) = part else { return true };
         let line = match part {
             Part::Markets(markets) => json!({"markets": hex(&markets)}),
             Part::User { user, rest, rows } => json!({"user": user.0, "rest": hex(&rest), "rows": hex(&rows)}),

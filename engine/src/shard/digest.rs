@@ -1,4 +1,5 @@
-//! The digest of a state: 32 bytes that two states share if, and only if, they are equal. engine/docs/digest.md is the
+//! The digest of a state: 32 bytes that two states share if, and only if, they are equal; but whether a request is in
+//! memory or has left it does not count, nor does the time of the fill in its first answer. engine/docs/digest.md is the
 //! recipe for a reader outside of the program.
 //!
 //! ```text

@@ -22,6 +22,9 @@ pub(crate) enum Kind {
     Request = 4,
 }
 
+/// Rows of a user that are hashed between two questions whether to go on: some tenths of a millisecond.
+pub(crate) const ROWS_TOGETHER: usize = 256;
+
 /// A sum of hashes modulo 2²⁵⁶, each read as a number with its first byte the highest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum([u64; 4]);

@@ -219,8 +219,9 @@ pub(crate) enum Ahead<'a> {
     Request(&'a str),
 }
 
-/// What a cycle may end because its time has passed. While a clock is in doubt, nothing ends by it. Meanwhile no book
-/// and no print fills an order past its expiration, nor an order of a user whose heartbeat has lapsed.
+/// What a cycle may end because its time has passed. While a clock is in doubt, nothing ends by it, and no remembered
+/// request leaves memory. Meanwhile no book and no print fills an order past its expiration, nor an order of a user whose
+/// heartbeat has lapsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sweeps {
     #[default]
@@ -231,7 +232,7 @@ pub enum Sweeps {
 }
 
 impl Sweeps {
-    /// Whether heartbeats lapse and GTD orders expire.
+    /// Whether heartbeats lapse, GTD orders expire, and requests leave memory whose ids count no longer.
     pub fn by_server_time(self) -> bool {
         self == Sweeps::All
     }

@@ -301,7 +301,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         alerts: dispatcher,
     };
     let (marks, covered, stops) = (runtime.marks(), runtime.covered(), jobs.stops());
-    let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops }, own);
+    let rows = jobs::table(&jobs::Server { config: &config, marks, covered, stops, leap: &leap }, own);
     let started = match jobs.start(rows) {
         Ok(()) => fed.await.map_err(|_| BootError::Feed),
         failed => failed,

@@ -48,6 +48,7 @@ use ::integrations::dispatcher::{self, Dispatcher};
 use ::simulation::runner::{self, Runner};
 use feed::Polling;
 use host::job::{Job, JobWaker, RunningJob};
+use host::leap::Leap;
 use host::thread::Stop;
 use journal::checkpoint::{DigestRequests, Keeper};
 use journal::paced::{Paced, Rests};
@@ -105,6 +106,8 @@ pub struct Server<'a> {
     /// What the log may release; for pins.
     pub covered: &'a Covered,
     pub stops: &'a Stops,
+    /// The clock check of this start.
+    pub leap: &'a Arc<Leap>,
 }
 
 /// The parts of the log that belong to its jobs.
@@ -215,13 +218,14 @@ fn spares(server: &Server<'_>, preparer: Preparer<Files>, low: JobWaker) -> Spar
 }
 
 fn keeper(server: &Server<'_>, storage: Files, snapshots: Snapshots<Files>) -> Keeper<Paced<Files>> {
-    let Server { config, marks, covered, stops } = *server;
+    let Server { config, marks, covered, stops, leap } = *server;
     let rests = Rests::new(marks.clone(), stops.of(End::AfterLog).clone());
     let storage = Paced { storage, rests: rests.clone() };
     let snapshots = snapshots.through(storage.clone());
     let segments = config.journal.checkpoint_segments as usize;
     let keeper = Keeper::new(storage, snapshots, marks.clone(), segments, covered.clone());
-    keeper.resting(rests).writing(config.rules.formats).forgetting(config.rules.client_ids_us)
+    let keeper = keeper.resting(rests).writing(config.rules.formats);
+    keeper.forgetting(config.rules.client_ids_us).doubting(leap.clone())
 }
 
 /// The jobs that run.

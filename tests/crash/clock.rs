@@ -298,6 +298,61 @@ fn a_clock_that_was_ahead_is_put_right() {
     assert_eq!(world.place.digest(), world.place.digest_from_nothing());
 }
 
+/// Places orders until the server has written a snapshot: a few thousand long ids fill a small segment.
+pub fn until_a_snapshot(world: &World) {
+    let newest = || {
+        let files =
+            fs::read_dir(world.place.data()).expect("a directory").map(|file| file.expect("a file").file_name());
+        files.filter(|name| name.to_string_lossy().ends_with(".snapshot")).max()
+    };
+    let (before, mut user, mut sent) = (newest(), world.user(0), 0);
+    let order = limit(&world.markets.rain, "BUY", "0.01", "10");
+    eventually("a snapshot", || {
+        let id = |entry: i32| json!({"client_order_id": format!("{:x<250}", format!("{sent}-{entry}-"))});
+        let entries: Vec<Value> = (0..20).map(|entry| changed(&order, &id(entry))).collect();
+        sent += 1;
+        // It may be busy.
+        user.post("/v1/orders/batch", &json!({"orders": entries}));
+        (newest() > before).then_some(())
+    });
+}
+
+/// By a clock that is days ahead no id counts, and the server writes snapshots; after the correction ids count again.
+#[test]
+fn a_correction_loses_no_id() {
+    let cases = Cases::of("ids after a correction");
+    let mut world = World::start_with(1, |place| {
+        place.clock_ahead(0).set("clock", "leap_wait_s", "3600").set("flags", "match_interval_ms", "50");
+        place.set("journal", "segment_bytes", "1048576").set("journal", "checkpoint_segments", "1");
+    });
+    let order = limit(&world.markets.rain, "BUY", "0.01", "10");
+    let grid = changed(&order, &json!({"client_order_id": "grid-1"}));
+    let first = place(&mut world.user(0), &grid);
+    world.server.kill();
+    world.place.clock_ahead(4 * DAY);
+    world.server = world.place.start();
+    let clock = clock_of(&world.server);
+    assert_eq!((text(&clock, "/start"), text(&clock, "/sweeps")), ("ahead", "waiting"), "{clock}");
+    let mut user = world.user(0);
+    assert_eq!(user.get("/v1/orders/by-client-id/grid-1").status, 404, "it does not count by this clock");
+    let data = world.place.data();
+    until_a_snapshot(&world);
+    assert_eq!(clock_of(&world.server)["sweeps"], "waiting", "the machine is too slow for this test");
+    world.server.kill();
+    world.place.clock_ahead(0);
+    let done = set_back(&data, &[]);
+    assert!(done.status.success(), "{}", output_text(&done));
+    world.server = world.place.start();
+    let mut user = world.user(0);
+    assert_eq!(int(&user.get("/v1/orders/by-client-id/grid-1").expect(200), "/order_id"), first);
+    cases.one();
+    let repeated = user.post("/v1/orders", &grid).expect(200);
+    assert_eq!((int(&repeated, "/order_id"), &repeated["is_replay"]), (first, &json!(true)), "{repeated}");
+    cases.one();
+    user.post("/v1/orders", &changed(&grid, &json!({"quantity": "11"}))).refused(409, "DUPLICATE_CLIENT_ORDER_ID");
+    cases.one();
+}
+
 /// Killed anywhere, the directory is either unchanged or corrected, intact, and the correction can be repeated.
 #[test]
 fn a_correction_that_is_killed_has_happened_or_not() {

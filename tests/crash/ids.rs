@@ -1,7 +1,10 @@
 //! How long client order ids count, across kills: a repeat is a repeat up to the border, and a new order after it, also
 //! when the process that placed the first one was killed in between.
 
+use crate::clock::until_a_snapshot;
 use serde_json::{Value, json};
+use std::ffi::OsString;
+use tests::binary::run;
 use tests::cases::Cases;
 use tests::http::Response;
 use tests::json::{at, int};
@@ -68,4 +71,40 @@ fn an_id_counts_for_its_hours_across_kills() {
     assert_eq!(int(&by_id(&world).expect(200), "/order_id"), last);
     world.server.stop();
     assert_eq!(digest_of(&world.place.data()), world.place.digest_from_nothing());
+}
+
+/// The first encoding covers requests, also those that have left the snapshots: then it is refused instead of printing
+/// what no other state has.
+#[test]
+fn the_first_encoding_is_refused_when_requests_have_left() {
+    let cases = Cases::of("digests in the first encoding");
+    let mut world = World::start_with(1, |place| {
+        place.set("limits", "client_ids_hours", "1");
+        place.set("journal", "segment_bytes", "1048576").set("journal", "checkpoint_segments", "1");
+    });
+    placed(&world.user(0).post("/v1/orders", &order(&world, "10")));
+    world.server.kill();
+    let data = world.place.data();
+    let first = |more: &[&str]| {
+        let words = ["log", "digest", "--encoding", "1"].iter().chain(more).map(OsString::from);
+        run(words.chain([data.clone().into()]))
+    };
+    let whole = digest_of(&data);
+    for more in [&[][..], &["--from-nothing"]] {
+        let printed = first(more);
+        let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+        assert!(printed.status.success() && text.contains("encoding 1"), "{text}");
+        assert!(!text.contains(&whole), "{text}");
+        cases.one();
+    }
+    // After three hours the id does not count, and the next snapshot leaves the request out.
+    world.place.clock_ahead(3 * HOUR);
+    world.server = world.place.start();
+    until_a_snapshot(&world);
+    world.server.kill();
+    let refused = first(&[]);
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("have left the snapshots"), "{why}");
+    assert!(refused.stdout.is_empty() && digest_of(&data).len() == 64, "the present encoding is printed");
+    cases.one();
 }

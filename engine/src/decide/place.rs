@@ -47,6 +47,13 @@ pub fn place(
     {
         return Ok(Placed::Replay { client_order_id: request.client_order_id.clone() });
     }
+    let signed_before = placement.order_hash.as_ref().and_then(|hash| user.signed_order(hash));
+    if let Some(request) = &placement.request
+        && signed_before.is_some_and(|order| order.terms.is_client_order_id(&request.client_order_id))
+    {
+        // The id has ended, but the order of this hash has it: the same signed order is sent again.
+        return Err(used(request.source));
+    }
     daily_cap(user, placement.tier, rules, now)?;
     let terms = placement.terms.as_mut().map_err(|InvalidTerms| Reject::InvalidTerms)?;
     check_terms(terms, placement.route, rules, now)?;
@@ -100,9 +107,7 @@ pub fn place(
                 ..Quality::default()
             },
             rounded_from,
-            order_hash: placement
-                .order_hash
-                .filter(|hash| rules.formats.is_newest() && user.signed_order(hash).is_none()),
+            order_hash: placement.order_hash.filter(|_| rules.formats.is_newest() && signed_before.is_none()),
         },
         request: placement.request.take(),
     };
@@ -138,8 +143,15 @@ fn is_replay(user: &User, request: &RequestIdentity, rules: &Rules, now: Timesta
             Ok(same && now.since(left_at) <= IMPLICIT_ID_US)
         }
         _ if same => Ok(true),
-        IdSource::Header => Err(Reject::IdempotencyKeyReuse),
-        IdSource::Body => Err(Reject::DuplicateClientOrderId),
+        source => Err(used(source)),
+    }
+}
+
+/// The refusal of an id that another request used.
+fn used(source: IdSource) -> Reject {
+    match source {
+        IdSource::Header => Reject::IdempotencyKeyReuse,
+        IdSource::Body | IdSource::Implicit => Reject::DuplicateClientOrderId,
     }
 }
 

@@ -1,4 +1,5 @@
-//! The digest of a state: 32 bytes that two states share if, and only if, they are equal. engine/docs/digest.md is the
+//! The digest of a state: 32 bytes that two states share if, and only if, they are equal; but whether a request is in
+//! memory or has left it does not count, nor does the time of the fill in its first answer. engine/docs/digest.md is the
 //! recipe for a reader outside of the program.
 //!
 //! ```text
@@ -42,17 +43,22 @@ pub enum Part {
 
 /// The digest of a state: equal for any partition of the users.
 pub fn digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
-    digest_while(markets, shards, |_| true).expect("every part is wanted")
+    digest_while(markets, shards, |_| true).expect("it is wanted")
 }
 
-/// The same, while `goes_on` returns true: it is called with each part, users in id order. `None`: it returned false.
-pub fn digest_while(markets: &Markets, shards: &[&Users], mut goes_on: impl FnMut(Part) -> bool) -> Option<[u8; 32]> {
+/// The same, while `goes_on` returns true: it is called with each part, users in id order, and without one after each
+/// [`ROWS_TOGETHER`](crate::canonical::ROWS_TOGETHER) rows of a user. `None`: it returned false.
+pub fn digest_while(
+    markets: &Markets,
+    shards: &[&Users],
+    mut goes_on: impl FnMut(Option<Part>) -> bool,
+) -> Option<[u8; 32]> {
     let mut users: Vec<&User> = shards.iter().flat_map(|users| users.unordered()).collect();
     users.sort_unstable_by_key(|user| user.id);
     let mut bytes = Vec::new();
     markets.encode(&mut bytes);
     let hashed: [u8; 32] = Sha256::digest(&bytes).into();
-    if !goes_on(Part::Markets(hashed)) {
+    if !goes_on(Some(Part::Markets(hashed))) {
         return None;
     }
     let mut all = Sha256::new();
@@ -64,12 +70,12 @@ pub fn digest_while(markets: &Markets, shards: &[&Users], mut goes_on: impl FnMu
         put_rest(user, &mut bytes);
         let rest: [u8; 32] = Sha256::digest(&bytes).into();
         let mut hashes = RowHashes::default();
-        user.trading().hash_rows(&mut hashes);
+        user.trading().hash_rows(&mut hashes, || goes_on(None))?;
         let rows = hashes.sum.bytes();
         all.update(user.id.0.to_le_bytes());
         all.update(rest);
         all.update(rows);
-        if !goes_on(Part::User { user: user.id, rest, rows }) {
+        if !goes_on(Some(Part::User { user: user.id, rest, rows })) {
             return None;
         }
     }

@@ -133,7 +133,7 @@ pub struct Shard<R> {
     last_sweeps: Sweeps,
     hourly: Hourly,
     minutes: Minutes,
-    /// Requests are due to leave memory; looked at with every cycle.
+    /// Requests are due to leave memory; looked at with every cycle that sweeps by server time.
     forgets: bool,
 }
 
@@ -409,7 +409,8 @@ impl<R> Shard<R> {
             Command::Cycle { venue_now, sweeps } => {
                 self.hourly.books_are_there();
                 self.cycles.start(venue_now, sweeps, reply);
-                self.forgets = true;
+                // A correction of the clock may make ids count again.
+                self.forgets = sweeps.by_server_time();
                 self.work(outbox);
                 return;
             }

@@ -224,6 +224,11 @@ impl Leap {
         }
     }
 
+    /// Whether the clock is in doubt: the wait is not over.
+    pub fn is_in_doubt(&self) -> bool {
+        !self.is_over.load(Relaxed)
+    }
+
     /// By how many seconds the wall clock was ahead of the newest record at the start; negative if it was earlier, and 0
     /// if the difference is small.
     pub fn seconds(&self) -> i64 {

@@ -12,7 +12,9 @@ use engine::shard::replay::State;
 use engine::shard::{digest, snapshot};
 use engine::time::{HOUR, Timestamp};
 use host::job::{JobWaker, Next, Work};
+use host::leap::Leap;
 use host::thread::Stop;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
@@ -103,6 +105,8 @@ pub struct Keeper<S: Storage = Files> {
     newest: Timestamp,
     /// How long client order ids count; `None`: no request leaves the copy.
     ids_us: Option<u64>,
+    /// The clock of this start: while it is in doubt, no request leaves the copy.
+    leap: Option<Arc<Leap>>,
     seen: Lsn,
     /// The formats of new snapshots.
     formats: Formats,
@@ -126,6 +130,7 @@ impl<S: Storage> Keeper<S> {
             state: None,
             newest: Timestamp(0),
             ids_us: None,
+            leap: None,
             seen: Lsn::ZERO,
             formats: Formats::Newest,
             rests: None,
@@ -144,6 +149,11 @@ impl<S: Storage> Keeper<S> {
     /// in µs. Previous formats cannot hold such a state.
     pub fn forgetting(self, ids_us: u64) -> Keeper<S> {
         Keeper { ids_us: self.formats.is_newest().then_some(ids_us), ..self }
+    }
+
+    /// Keeps all requests while this clock is in doubt: a correction of it may make their ids count again.
+    pub fn doubting(self, leap: Arc<Leap>) -> Keeper<S> {
+        Keeper { leap: Some(leap), ..self }
     }
 
     /// Makes the keeper answer requests for digests while it runs.
@@ -316,6 +326,9 @@ impl<S: Storage> Keeper<S> {
     /// decides are later.
     fn forget(&mut self) {
         let Some(ids_us) = self.ids_us else { return };
+        if self.leap.as_ref().is_some_and(|leap| leap.is_in_doubt()) {
+            return;
+        }
         let since = Timestamp(self.newest.0.saturating_sub(ids_us.saturating_add(FORGOTTEN_LATER_US)));
         let Some((mut state, lsn, crc)) = self.state.take() else { return };
         for users in &mut state.users {
@@ -411,6 +424,7 @@ mod tests {
     use engine::id::{UserId, WalletId};
     use engine::mutation::{Mutation, codec};
     use engine::order::CloseReason;
+    use engine::time::DAY;
     use engine::user::{Tier, WalletKind};
     use host::job::Job;
     use wal::{Kind, Options, Running};
@@ -562,15 +576,18 @@ mod tests {
         let mut cases = 0;
         let ids_us = 2 * HOUR;
         let start = crate::testing::START;
-        // (time from the placement to the last record, formats, whether the request is left out)
+        // (time from the placement to the last record, formats, whether the clock is in doubt, whether the request is
+        // left out)
         let rows = [
-            (ids_us, Formats::Newest, false),
-            (ids_us + FORGOTTEN_LATER_US, Formats::Newest, false),
-            (ids_us + FORGOTTEN_LATER_US + 1, Formats::Newest, true),
-            (ids_us + FORGOTTEN_LATER_US + 1, Formats::Previous, false),
-            (1_000 * HOUR, Formats::Newest, true),
+            (ids_us, Formats::Newest, false, false),
+            (ids_us + FORGOTTEN_LATER_US, Formats::Newest, false, false),
+            (ids_us + FORGOTTEN_LATER_US + 1, Formats::Newest, false, true),
+            (ids_us + FORGOTTEN_LATER_US + 1, Formats::Newest, true, false),
+            (ids_us + FORGOTTEN_LATER_US + 1, Formats::Previous, false, false),
+            (1_000 * HOUR, Formats::Newest, false, true),
+            (1_000 * HOUR, Formats::Newest, true, false),
         ];
-        for (after, formats, is_left_out) in rows {
+        for (after, formats, is_in_doubt, is_left_out) in rows {
             let place = tempfile::tempdir().expect("a temporary folder");
             let data = place.path().join("log");
             let recovery = recover(&data, options(), 1).expect("a new directory");
@@ -594,12 +611,14 @@ mod tests {
             syncer.turn().expect("the disk is there");
             let storage = Files::open_existing(&data).expect("it was made");
             let keeper = Keeper::new(storage, snapshots, marks, 1, Covered::default());
-            let mut keeper = keeper.writing(formats).forgetting(ids_us);
+            let doubt = Leap::of(Some(start), start.plus(2 * DAY), Duration::from_secs(3_600));
+            let leap = Arc::new(if is_in_doubt { doubt } else { Leap::none() });
+            let mut keeper = keeper.writing(formats).forgetting(ids_us).doubting(leap);
             keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
             let newest = keeper.snapshots.newest().expect("it can be read").expect("it was written");
             let kept = read_snapshot(&keeper.snapshots, &newest, 1).expect("it is whole");
             let known = kept.user(owner).expect("it was made").remembered("a", Timestamp(0));
-            assert_eq!(known.is_none(), is_left_out, "{after} {formats:?}");
+            assert_eq!(known.is_none(), is_left_out, "{after} {formats:?}, in doubt: {is_in_doubt}");
             let (replayed, _) = crate::recover::look(&data, true).expect("a sound log");
             let known = replayed.user(owner).expect("it was made").remembered("a", Timestamp(0));
             assert!(known.is_some(), "a replay leaves nothing out");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::canonical::ROWS_TOGETHER;
 use crate::format::Formats;
 use crate::mutation::codec;
 use crate::mutation::codec::tests::unhex;
@@ -14,7 +15,7 @@ fn digest_of(state: &State) -> [u8; 32] {
 fn parts_of(state: &State) -> Vec<Part> {
     let mut parts = Vec::new();
     let keep = |part| {
-        parts.push(part);
+        parts.extend(part);
         true
     };
     digest_while(&state.markets, &state.users.iter().collect::<Vec<_>>(), keep).expect("all are wanted");
@@ -79,7 +80,7 @@ fn any_change_of_the_state_changes_it() {
 fn each_row_counts() {
     let sum = |state: &State| {
         let mut hashes = RowHashes::default();
-        state.users[0].iter().for_each(|user| user.trading().hash_rows(&mut hashes));
+        state.users[0].iter().for_each(|user| user.trading().hash_rows(&mut hashes, || true).expect("all are wanted"));
         hashes.sum
     };
     let state = world(5, 2_000, 1);
@@ -136,18 +137,39 @@ fn the_digests_of_golden_snapshots_are_golden() {
     println!("golden digests: {} cases", found.len());
 }
 
+/// It is asked for each part, and between the rows of a user with many.
 #[test]
 fn a_digest_that_is_not_wanted_ends_early() {
-    let state = world(3, 500, 2);
-    let shards: Vec<_> = state.users.iter().collect();
-    let all = parts_of(&state).len();
-    for wanted in 0..all {
-        let mut seen = 0;
-        let found = digest_while(&state.markets, &shards, |_| {
-            seen += 1;
-            seen <= wanted
-        });
-        assert_eq!((found, seen), (None, wanted + 1));
+    let mut cases = 0;
+    for (users, records) in [(3, 500), (1, 3_000)] {
+        let mut sample = Sample::new(5, users, 20);
+        let mut state = State::new(2);
+        for _ in 0..records {
+            let (owner, facts) = sample.record();
+            let mut payload = Vec::new();
+            codec::encode(codec::VERSION, &facts, &mut payload);
+            fold(&mut state, owner, codec::VERSION, &payload).expect("just encoded");
+        }
+        let shards: Vec<_> = state.users.iter().collect();
+        let rows_of = |user: &User| {
+            let trading = user.trading();
+            let requests = trading.requests.as_ref().map_or(0, |requests| requests.rows.len());
+            trading.orders.len() + trading.fills.len() + trading.positions.len() + requests
+        };
+        let between = shards.iter().flat_map(|users| users.iter()).map(|user| rows_of(user) / ROWS_TOGETHER);
+        let asked = parts_of(&state).len() + between.sum::<usize>();
+        assert!(users > 1 || asked > 10, "a user with many rows: {asked}");
+        for wanted in 0..=asked {
+            let mut seen = 0;
+            let goes_on = |_| {
+                seen += 1;
+                seen <= wanted
+            };
+            let found = digest_while(&state.markets, &shards, goes_on);
+            let expected = (wanted == asked).then(|| digest_of(&state));
+            assert_eq!((found, seen), (expected, asked.min(wanted + 1)), "{users} users");
+            cases += 1;
+        }
     }
-    println!("unwanted digests: {all} cases");
+    println!("unwanted digests: {cases} cases");
 }

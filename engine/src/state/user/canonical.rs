@@ -5,17 +5,23 @@ use super::idempotency::{FirstAnswer, Remembered};
 use super::position::{Position, Settlement};
 use super::trading::Trading;
 use crate::amount::{Cash, Qty};
-use crate::canonical::{Kind, RowBytes, RowHashes};
+use crate::canonical::{Kind, ROWS_TOGETHER, RowBytes, RowHashes};
 use crate::mutation::packed::bits;
 use crate::order::Order;
 use crate::order::row::NO_FILL;
 
 impl Trading {
-    /// Adds the hashes of all rows.
+    /// Adds the hashes of all rows, while `goes_on` returns true: it is called after each [`ROWS_TOGETHER`] of them.
+    /// `None`: it returned false.
     ///
     /// # Panics
     /// When a request has no order: `derive` refuses such rows.
-    pub fn hash_rows(&self, hashes: &mut RowHashes) {
+    pub fn hash_rows(&self, hashes: &mut RowHashes, mut goes_on: impl FnMut() -> bool) -> Option<()> {
+        let mut count = 0_usize;
+        let mut hashed = || {
+            count += 1;
+            (!count.is_multiple_of(ROWS_TOGETHER) || goes_on()).then_some(())
+        };
         if let Some(departed) = &self.departed {
             hashes.sum.add(&departed.bytes());
         }
@@ -30,17 +36,22 @@ impl Trading {
             }
             ids.reverse();
             hashes.add(Kind::Order, |row| order.put_canonical(&ids, row));
+            hashed()?;
         }
         for fill in &self.fills {
             hashes.add(Kind::Fill, |row| fill.put_canonical(row));
+            hashed()?;
         }
         for position in &self.positions {
             hashes.add(Kind::Position, |row| position.put_canonical(row));
+            hashed()?;
         }
         for request in self.requests.iter().flat_map(|requests| requests.rows.iter()) {
             let order = self.order_row(request.order).expect("a remembered request has an order");
             request.hash(&self.orders[order], hashes);
+            hashed()?;
         }
+        Some(())
     }
 }
 

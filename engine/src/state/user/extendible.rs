@@ -1,5 +1,5 @@
 //! `Extendible`: extendible hashing. The newest row for each hash, in buckets of bounded size under a directory; a full
-//! bucket is split in two, and no other is moved.
+//! bucket is split in two, and no other is moved. Two buckets that are almost empty become one again.
 //!
 //! A table that doubles moves all entries together, into untouched memory. Users that traded alike did that within a few
 //! orders of each other, and all orders after them waited for a tenth of a second. Here a bucket of 512 bytes moves;
@@ -19,6 +19,11 @@ const FIRST_BITS: u32 = 2;
 const FULL_BITS: u32 = 6;
 /// At most this many of four slots are used, so that a search ends soon.
 const TAKEN_OF_FOUR: usize = 3;
+/// The two halves of a bucket become one when they have this many rows together: a third of what splits it, so that a few
+/// rows that come and go do not split and join it.
+const JOINED_MAX: u32 = 1 << FULL_BITS >> 2;
+/// Lists of buckets that are shorter keep the places of joined ones.
+const PLACES_KEPT: usize = 64;
 /// Deepest directory: 4 MiB, for some fifty million rows. Beyond it, as with hashes that share their first bits,
 /// buckets are enlarged.
 const DEPTH_MAX: u32 = 20;
@@ -31,6 +36,8 @@ pub(crate) struct Extendible {
     directory: Vec<u32>,
     depth: u32,
     buckets: Vec<Bucket>,
+    /// Buckets that were joined to others: their places in the list are empty until it is shortened.
+    joined: usize,
 }
 
 /// Slots by the last bits of a key, open addressing.
@@ -90,7 +97,53 @@ impl Extendible {
         let slot = bucket.slot_of(key);
         if (bucket.slots[slot] as u32).checked_sub(1) == Some(row) {
             bucket.remove(slot);
+            while self.joins(at, key) {}
+            if self.buckets.len() >= PLACES_KEPT && self.joined * 2 >= self.buckets.len() {
+                self.shorten();
+            }
         }
+    }
+
+    /// Joins the bucket of `key` with the other half of the one that it was split from. False if they are not almost
+    /// empty.
+    fn joins(&mut self, at: usize, key: u32) -> bool {
+        let Bucket { depth, taken, .. } = self.buckets[at];
+        if depth == 0 || taken > JOINED_MAX {
+            return false;
+        }
+        let entries = 1_usize << (self.depth - depth);
+        let first = (key >> (u32::BITS - self.depth)) as usize / entries * entries;
+        let other = self.directory[first ^ entries] as usize;
+        if self.buckets[other].depth != depth || taken + self.buckets[other].taken > JOINED_MAX {
+            return false;
+        }
+        let mut both = Bucket::new(depth - 1, FULL_BITS);
+        self.buckets[at].entries().chain(self.buckets[other].entries()).for_each(|entry| both.put(entry));
+        self.buckets[at] = both;
+        self.buckets[other].slots = Box::default();
+        let first = first & !entries;
+        self.directory[first..first + 2 * entries].fill(at as u32);
+        self.joined += 1;
+        true
+    }
+
+    /// Removes the places of joined buckets, and the bits of the directory that tell no two buckets apart. As rare and as
+    /// large as the doubling of both lists.
+    #[cold]
+    fn shorten(&mut self) {
+        let mut moved = vec![0; self.buckets.len()];
+        let mut left = 0;
+        for (bucket, to) in self.buckets.iter().zip(&mut moved) {
+            *to = left;
+            left += u32::from(!bucket.slots.is_empty());
+        }
+        self.buckets.retain(|bucket| !bucket.slots.is_empty());
+        self.buckets.shrink_to_fit();
+        self.joined = 0;
+        let depth = self.buckets.iter().map(|bucket| bucket.depth).max().unwrap_or(0);
+        let entries = self.directory.iter().step_by(1 << (self.depth - depth));
+        self.directory = if depth > 0 { entries.map(|bucket| moved[*bucket as usize]).collect() } else { Vec::new() };
+        self.depth = depth;
     }
 
     #[inline]
@@ -264,6 +317,56 @@ mod tests {
         let mut empty = Extendible::default();
         empty.remove(7, 0);
         println!("removed entries: {cases} cases");
+    }
+
+    /// After a burst the memory is that of the rows which are left.
+    #[test]
+    fn a_burst_that_has_left_takes_no_memory() {
+        let count = 100_000_u32;
+        let slots = |rows: &Extendible| rows.buckets.iter().map(|bucket| bucket.slots.len()).sum::<usize>();
+        let mut cases = 0;
+        // Rows that stay: the newest, or some of all ages.
+        for kept in [0, 1, 40, 1_000, 20_000] {
+            for spread in [false, true] {
+                let mut rows = Extendible::default();
+                let keys: Vec<u32> = (0..count).map(|row| rows.key(&row.to_string())).collect();
+                let mut newest = HashMap::new();
+                for (row, key) in (0..).zip(&keys) {
+                    rows.insert(*key, row);
+                    newest.insert(*key, row);
+                }
+                let full = (slots(&rows), rows.buckets.len(), rows.directory.len());
+                let stays = |row: u32| match (kept, spread) {
+                    (0, _) => false,
+                    (_, true) => row.is_multiple_of(count / kept),
+                    (_, false) => row >= count - kept,
+                };
+                for (row, key) in (0..).zip(&keys).filter(|(row, _)| !stays(*row)) {
+                    rows.remove(*key, row);
+                    if newest.get(key) == Some(&row) {
+                        newest.remove(key);
+                    }
+                }
+                let name = format!("{kept} of {count}, spread: {spread}");
+                assert!(keys.iter().all(|key| rows.get(*key) == newest.get(key).copied()), "{name}");
+                // A bucket and its other half have more than a quarter of the slots of one.
+                let most = (1 << FULL_BITS) + 8 * kept as usize;
+                assert!(slots(&rows) <= most.min(full.0), "{name}: {} slots of {}", slots(&rows), full.0);
+                let places = PLACES_KEPT.max(most >> FULL_BITS << 1);
+                assert!(rows.buckets.len() <= places.min(full.1), "{name}: {} of {}", rows.buckets.len(), full.1);
+                assert!(kept > 40 || rows.directory.len() <= full.2 / 4, "{name}: {}", rows.directory.len());
+                // It grows again.
+                for (row, key) in (count..).zip(&keys) {
+                    rows.insert(*key, row);
+                    newest.insert(*key, row);
+                }
+                assert!(keys.iter().all(|key| rows.get(*key) == newest.get(key).copied()), "{name}: again");
+                let taken: usize = rows.buckets.iter().map(|bucket| bucket.entries().count()).sum();
+                assert_eq!(taken, newest.len(), "{name}: each key once");
+                cases += 1;
+            }
+        }
+        println!("bursts: {cases} cases of {count}");
     }
 
     /// The memory moved and allocated by one insert is bounded for any count of rows; what doubles is small.

@@ -113,6 +113,11 @@ impl User {
         self.trading().order_row(id).map(|row| &self.trading().orders[row])
     }
 
+    /// Whether rows have left memory, so that only the sum of their hashes is known.
+    pub fn has_departed_rows(&self) -> bool {
+        self.trading().departed.is_some()
+    }
+
     /// The signed order with this EIP-712 hash.
     pub fn signed_order(&self, hash: &[u8; 32]) -> Option<&Order> {
         self.trading().signed(hash)

@@ -161,7 +161,8 @@ impl Trading {
         if count > 0 {
             self.departed.get_or_insert_default().add(&hashes.sum.bytes());
         }
-        self.requests = Some(requests);
+        // Its last memory goes with the last request.
+        self.requests = Some(requests).filter(|requests| !requests.rows.is_empty());
         count
     }
 

@@ -47,7 +47,7 @@ pub const CURRENT: &str = "current";
 pub const TABLES: &str = "tables";
 /// Extension of journals.
 pub const JOURNAL: &str = "jnl";
-/// Extension of a damaged journal while it is cut.
+/// Extension of a whole journal that is damaged, while parts of it are tried.
 const DAMAGED: &str = "damaged";
 /// The last bytes of each batch in a journal.
 const BATCH_END: &[u8] = b"FJL\x03";
@@ -81,6 +81,8 @@ pub enum StoreError {
     Io(io::Error),
     /// The files are not those of a whole store.
     Damaged(String),
+    /// As [`StoreError::Damaged`]: a journal has a hole or wrong bytes.
+    Journal(String),
     /// Written by a later program.
     Later(String),
     /// Another process has it open.
@@ -93,7 +95,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Io(error) => error.fmt(f),
-            StoreError::Damaged(why) => write!(f, "it is damaged: {why}"),
+            StoreError::Damaged(why) | StoreError::Journal(why) => write!(f, "it is damaged: {why}"),
             StoreError::Later(what) => write!(f, "it was written by a later program: {what}"),
             StoreError::InUse => f.write_str("it is in use by another process"),
             StoreError::Busy => f.write_str("tables are not written to disk fast enough"),
@@ -128,6 +130,7 @@ impl From<fjall::Error> for StoreError {
             }
             fjall::Error::Poisoned => StoreError::Io(io::Error::other("an earlier write failed")),
             fjall::Error::Locked => StoreError::InUse,
+            fjall::Error::JournalRecovery(why) => StoreError::Journal(format!("{why} of a journal")),
             error => StoreError::Damaged(error.to_string()),
         }
     }
@@ -232,7 +235,8 @@ impl Store {
         let journal = newest_journal(&place)?.ok_or_else(no_journal)?;
         let whole = end_of_batches(&File::open(&journal)?)?;
         let store = match Store::open_at(&place, cache_bytes) {
-            Err(StoreError::Damaged(why)) => cut_journal(&journal, &place, cache_bytes)
+            // Cutting a journal that is sound would only lose rows.
+            Err(StoreError::Journal(why)) => cut_journal(&journal, &place, cache_bytes)
                 .map_err(|error| if let StoreError::Io(_) = error { error } else { StoreError::Damaged(why) })?,
             opened => opened?,
         };
@@ -519,15 +523,34 @@ fn newest_journal(place: &Path) -> io::Result<Option<PathBuf>> {
     Ok(newest.map(|(_, path)| path))
 }
 
-/// Undoes what a kill during [`cut_journal`] left.
+/// Undoes what a crash during [`cut_journal`] left: a whole journal under its other name counts again. It is removed if
+/// the journal that counts has batches that it lacks: then it is not whole, or the store was written to since.
 fn put_back(place: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(place)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == DAMAGED) {
-            fs::rename(&path, path.with_extension(JOURNAL))?;
+    for whole in entries(place)? {
+        if whole.extension().is_none_or(|extension| extension != DAMAGED) {
+            continue;
         }
+        let journal = whole.with_extension(JOURNAL);
+        if journal.try_exists()? && has_more(&journal, &whole)? {
+            fs::remove_file(&whole)?;
+        } else {
+            fs::rename(&whole, &journal)?;
+        }
+        sync_folder(place)?;
     }
     Ok(())
+}
+
+/// Whether a journal has batches where it differs from another one, or after the end of that one.
+fn has_more(journal: &Path, other: &Path) -> io::Result<bool> {
+    let (end, own, other) = (end_of_batches(&File::open(journal)?)?, fs::read(journal)?, fs::read(other)?);
+    let same = own.iter().zip(&other).take_while(|(own, other)| own == other).count();
+    Ok(end > same as u64)
+}
+
+/// Makes the names in a folder durable.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 /// Where the last batch of a journal seems to end; zeros without meaning may follow.
@@ -555,42 +578,52 @@ pub fn end_of_batches(journal: &File) -> io::Result<u64> {
 }
 
 /// Opens a store whose newest journal the engine refuses, with as much of it as the engine takes: a journal is taken up
-/// to a place and refused beyond it, so that a binary search over the ends of its batches finds the place. The whole
-/// journal is kept beside it until the store is open.
+/// to a place and refused beyond it, so that a binary search over the ends of its batches finds the place.
+///
+/// The whole journal has another name until the store is open, and copies of its first bytes are tried in its place. It
+/// is never written to, and its names are durable before and after: so a crash at any point leaves it, or what was
+/// taken of it.
 fn cut_journal(journal: &Path, place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
     let whole = journal.with_extension(DAMAGED);
     let bytes = fs::read(journal)?;
-    fs::write(&whole, &bytes)?;
-    let mut ends = vec![0];
-    ends.extend(memchr::memmem::find_iter(&bytes, BATCH_END).map(|at| at + BATCH_END.len()));
-    let opens = |end: &usize| -> Result<Option<Store>, StoreError> {
-        fs::write(journal, &bytes[..*end])?;
-        match Store::open_at(place, cache_bytes) {
-            Err(StoreError::Damaged(_)) => Ok(None),
-            opened => opened.map(Some),
+    File::open(journal)?.sync_all()?;
+    fs::rename(journal, &whole)?;
+    sync_folder(place)?;
+    let cut = cut_open(journal, &bytes, place, cache_bytes);
+    match &cut {
+        Ok(store) => {
+            store.sync()?;
+            // The cut journal has its name before the whole one is gone, which it is before the next write: otherwise a
+            // power cut could bring the whole one back.
+            sync_folder(place)?;
+            fs::remove_file(&whole)?;
         }
+        Err(_) => fs::rename(&whole, journal)?,
+    }
+    sync_folder(place)?;
+    cut
+}
+
+/// Opens a store with as many batches of its newest journal as the engine takes.
+fn cut_open(journal: &Path, bytes: &[u8], place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
+    let opens = |end: usize| -> Result<Store, StoreError> {
+        fs::write(journal, &bytes[..end])?;
+        Store::open_at(place, cache_bytes)
     };
+    // If this is refused, the damage is elsewhere.
+    drop(opens(0)?);
+    let mut ends = vec![0];
+    ends.extend(memchr::memmem::find_iter(bytes, BATCH_END).map(|at| at + BATCH_END.len()));
     let (mut taken, mut refused) = (0, ends.len());
     while refused - taken > 1 {
         let middle = taken + (refused - taken) / 2;
-        if opens(&ends[middle])?.is_some() {
-            taken = middle;
-        } else {
-            refused = middle;
+        match opens(ends[middle]) {
+            Ok(_) => taken = middle,
+            Err(StoreError::Journal(_)) => refused = middle,
+            Err(error) => return Err(error),
         }
     }
-    match opens(&ends[taken])? {
-        Some(store) => {
-            store.sync()?;
-            fs::remove_file(&whole)?;
-            Ok(store)
-        }
-        // The damage is elsewhere.
-        None => {
-            fs::rename(&whole, journal)?;
-            Err(StoreError::Damaged("its tables cannot be opened".to_owned()))
-        }
-    }
+    opens(ends[taken])
 }
 
 /// Removes rows before a time from a table of prices.

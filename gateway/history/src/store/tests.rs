@@ -147,20 +147,84 @@ fn a_damaged_journal_is_cut_before_the_damage() {
     println!("damaged journals: {cases} cases");
 }
 
-/// A kill while a damaged journal is cut: the whole one is taken again.
+/// A crash while a damaged journal is cut, at any point of that: no batch is lost that either journal has.
 #[test]
-fn an_interrupted_cut_begins_again() {
+fn an_interrupted_cut_loses_nothing() {
     let (place, _, bytes) = half_synced(0, 3);
     let journal = journal_of(place.path());
-    fs::rename(&journal, journal.with_extension(DAMAGED)).expect("renamed");
-    fs::write(&journal, &bytes[..7]).expect("written");
-    assert_eq!(batches(&open(place.path()), "an interrupted cut"), 3);
+    let whole = journal.with_extension(DAMAGED);
+    let ends: Vec<usize> = memchr::memmem::find_iter(&bytes, BATCH_END).map(|at| at + BATCH_END.len()).collect();
+    let zeros = vec![0; bytes.len()];
+    type Case<'a> = (&'a str, Option<&'a [u8]>, &'a [u8], u32);
+    let cases: [Case<'_>; 8] = [
+        ("before the first trial", None, &bytes, 3),
+        ("an empty trial", Some(&[]), &bytes, 3),
+        ("a trial", Some(&bytes[..ends[1]]), &bytes, 3),
+        ("a torn trial", Some(&bytes[..ends[1] + 7]), &bytes, 3),
+        ("a trial whose bytes a power cut lost", Some(&zeros), &bytes, 3),
+        ("a half copy", Some(&bytes), &bytes[..ends[1] - 9], 3),
+        ("an empty copy", Some(&bytes), &[], 3),
+        ("a copy whose bytes a power cut lost", Some(&bytes), &zeros, 3),
+    ];
+    for (what, counts, other, expected) in cases {
+        let _ = fs::remove_file(&journal);
+        counts.into_iter().for_each(|bytes| fs::write(&journal, bytes).expect("written"));
+        fs::write(&whole, other).expect("written");
+        assert_eq!(batches(&open(place.path()), what), expected, "{what}");
+        assert!(!whole.exists(), "{what}");
+    }
+    // A copy that is left after success: the newer batches count, and not those that were cut.
+    let mut damaged = bytes.clone();
+    damaged[ends[0] + 60] ^= 0x04;
+    fs::write(&journal, &damaged).expect("written");
+    let mut store = open(place.path());
+    assert_eq!(batches(&store, "cut"), 1);
+    (1..6).for_each(|number| write(&mut store, number));
+    store.sync().expect("synced");
+    drop(store);
+    fs::write(&whole, &damaged).expect("written");
+    assert_eq!(batches(&open(place.path()), "a copy that is left after success"), 6);
+    assert!(!whole.exists());
     // And a kill while the store is made.
     let fresh = tempfile::tempdir().expect("a folder");
     fs::create_dir_all(fresh.path().join(MAKING).join("keyspaces")).expect("a folder");
     fs::write(fresh.path().join(MAKING).join("0.jnl"), b"half").expect("written");
     assert_eq!(batches(&open(fresh.path()), "an interrupted creation"), 0);
     assert!(!fresh.path().join(MAKING).exists());
+    println!("interrupted cuts: {} cases", cases.len() + 2);
+}
+
+/// Damage elsewhere: the journal stays the file that it was, and is not even copied.
+#[test]
+fn a_sound_journal_is_not_cut() {
+    use std::os::unix::fs::MetadataExt as _;
+    let (place, _, bytes) = half_synced(0, 3);
+    let journal = journal_of(place.path());
+    fs::write(&journal, &bytes).expect("written");
+    let file = fs::metadata(&journal).expect("it is there").ino();
+    let current = place.path().join(FOLDER).join(KEYSPACES).join("1").join(CURRENT);
+    fs::write(&current, b"noise").expect("written");
+    for start in 0..3 {
+        let refused = Store::open(place.path(), CACHE_BYTES).err();
+        assert!(matches!(refused, Some(StoreError::Damaged(_))), "start {start}: {refused:?}");
+        assert_eq!(fs::metadata(&journal).expect("it is there").ino(), file, "start {start}");
+        assert_eq!(fs::read(&journal).expect("readable"), bytes, "start {start}");
+    }
+    // A damaged journal that is not the newest one: cutting the newest does not help.
+    let place = tempfile::tempdir().expect("a folder");
+    let (older, _, mut damaged) = half_synced(0, 2);
+    crate::testing::copy(older.path(), place.path());
+    damaged[60] ^= 0x04;
+    let journal = journal_of(place.path());
+    fs::write(&journal, &damaged).expect("written");
+    let newest = journal.with_file_name("7.jnl");
+    fs::write(&newest, &bytes).expect("written");
+    let file = fs::metadata(&newest).expect("it is there").ino();
+    let refused = Store::open(place.path(), CACHE_BYTES).err();
+    assert!(matches!(refused, Some(StoreError::Damaged(_))), "{refused:?}");
+    assert_eq!(fs::metadata(&newest).expect("it is there").ino(), file);
+    assert_eq!(fs::read(&newest).expect("readable"), bytes);
+    println!("journals that are not cut: 4 cases");
 }
 
 /// Rows go to sorted files while the store is written to, and come back from there; a second process is refused.

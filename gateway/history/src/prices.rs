@@ -7,7 +7,7 @@
 //!
 //! Memory is bounded by the open hours, the cache and the memory tables of the store. Nothing here may stop a server: a
 //! store that cannot be opened is left as it is, and the prices are then kept in memory alone; rows that cannot be
-//! written stay in memory while there is room for them, and are then dropped.
+//! written stay in memory while there is room for them, and are then dropped. What was written can be read meanwhile.
 
 use super::earlier;
 use super::row::{
@@ -80,9 +80,10 @@ pub struct Prices {
 struct Tables {
     folder: PathBuf,
     cache_bytes: u64,
-    /// `None`: writing has failed.
+    /// `None`: it could not be opened again.
     store: Option<Store>,
-    failed: Instant,
+    /// When writing failed. The store is then only read, until it is opened again.
+    failed: Option<Instant>,
     /// A read failed; logged once.
     unreadable: Cell<bool>,
 }
@@ -115,21 +116,27 @@ impl Tables {
         Some(rows.into_iter().map(|(minute, candle)| Row { slot: (minute % 60) as u16, candle }).collect())
     }
 
-    /// The store, opened again if it failed some time ago.
+    /// The store, opened again if writing failed some time ago.
     fn writable(&mut self) -> Result<&mut Store, StoreError> {
-        if self.store.is_none() && self.failed.elapsed() >= OPEN_AGAIN_AFTER {
-            self.failed = Instant::now();
+        if let Some(failed) = self.failed {
+            if failed.elapsed() < OPEN_AGAIN_AFTER {
+                return Err(StoreError::Busy);
+            }
+            // Also if the opening fails.
+            self.failed = Some(Instant::now());
+            // Closed first: nothing opens it twice.
+            self.store = None;
             self.store = Some(Store::open_existing(&self.folder, self.cache_bytes)?);
+            self.failed = None;
         }
         self.store.as_mut().ok_or(StoreError::Busy)
     }
 
-    /// Writes to the store, which is closed if that fails.
+    /// Writes to the store, which is only read for some time if that fails.
     fn attempt(&mut self, write: impl FnOnce(&mut Store) -> Result<(), StoreError>) -> Result<(), StoreError> {
         let written = write(self.writable()?);
         if written.as_ref().is_err_and(|error| !matches!(error, StoreError::Busy)) {
-            self.store = None;
-            self.failed = Instant::now();
+            self.failed = Some(Instant::now());
         }
         written
     }
@@ -168,7 +175,7 @@ impl Prices {
                     folder: folder.to_owned(),
                     cache_bytes,
                     store: Some(store),
-                    failed: Instant::now(),
+                    failed: None,
                     unreadable: Cell::default(),
                 });
             }
@@ -271,8 +278,8 @@ impl Prices {
     /// Writes the remaining rows, durably.
     pub fn end(&mut self) {
         self.write();
-        if let Some(store) = self.tables.as_ref().and_then(|tables| tables.store.as_ref()) {
-            let synced = store.sync();
+        if let Some(tables) = &mut self.tables {
+            let synced = tables.attempt(|store| store.sync());
             self.written(synced);
         }
     }

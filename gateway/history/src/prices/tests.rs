@@ -277,6 +277,12 @@ fn without_a_directory_memory_is_bounded() {
     assert_eq!(fold(all(&prices, 1, MINUTES_MAX), Grid::minutes(MINUTES_MAX)).len(), 2);
 }
 
+/// Lets the pause after a failed write be over.
+fn end_pause(prices: &mut Prices) {
+    let failed = &mut prices.tables.as_mut().expect("a directory").failed;
+    *failed = failed.and_then(|failed| failed.checked_sub(OPEN_AGAIN_AFTER));
+}
+
 /// A store that cannot be written is opened again later; meanwhile little is kept, and nothing is written twice.
 #[test]
 fn a_store_that_fails_is_opened_again() {
@@ -284,18 +290,28 @@ fn a_store_that_fails_is_opened_again() {
     let mut prices = open(dir.path());
     prices.add(&[minute_at(1, FIRST_HOUR * 60, 1), minute_at(2, FIRST_HOUR * 60, 1)]);
     prices.write();
+    let old = all(&prices, 1, 60);
+    // A full disk: the store fails, is opened again after the pause, and fails again.
+    for time in 0..2 {
+        let tables = prices.tables.as_mut().expect("a directory");
+        let failed = tables.attempt(|_| Err(StoreError::Io(std::io::Error::other("as planned"))));
+        assert!(matches!(failed, Err(StoreError::Io(_))), "time {time}");
+        // No write is tried during the pause.
+        let refused = tables.attempt(|_| panic!("the store is not written to"));
+        assert!(matches!(refused, Err(StoreError::Busy)), "time {time}");
+        assert_eq!(all(&prices, 1, 60), old, "time {time}: what was written before can be read");
+        end_pause(&mut prices);
+    }
     let tables = prices.tables.as_mut().expect("a directory");
-    let failed = tables.attempt(|_| Err(StoreError::Io(std::io::Error::other("as planned"))));
-    assert!(failed.is_err() && tables.store.is_none());
+    tables.failed = Some(Instant::now());
     for hour in 0..50 {
         prices.add(&[minute_at(1, (FIRST_HOUR + hour) * 60 + 1, 2)]);
         prices.write();
     }
     let found = prices.find(1, 0..=u64::MAX, 60);
-    assert_eq!((found.buckets.len(), found.broken), (OPEN_HOURS_MAX, true));
+    assert_eq!((found.buckets.len(), found.broken), (old.len() + OPEN_HOURS_MAX, false));
     assert!(prices.failing && prices.unwritten() <= OPEN_HOURS_MAX + 1);
-    // The pause is over.
-    prices.tables.as_mut().expect("a directory").failed -= OPEN_AGAIN_AFTER;
+    end_pause(&mut prices);
     prices.add(&[minute_at(1, (FIRST_HOUR + 50) * 60, 3)]);
     prices.write();
     assert!(!prices.failing && prices.unwritten() == 0);

@@ -524,10 +524,11 @@ fn remove_all(store: &mut Store, table: Table, keys: RangeInclusive<Key>, about:
             let (market, time, _) = row?;
             batch.remove(table, key(market, time));
         }
-        match batch.len() {
-            0 => return Ok(()),
-            _ => store.write(batch, about.clone())?,
+        if batch.len() == 0 {
+            return Ok(());
         }
+        store.wait()?;
+        store.write(batch, about.clone())?;
     }
 }
 

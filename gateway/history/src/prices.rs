@@ -149,10 +149,9 @@ pub fn candle(value: &[u8]) -> Result<Candle, StoreError> {
 }
 
 impl Prices {
-    /// Opens the prices of a directory, which is created if needed. Without a usable directory, they are kept only in
-    /// memory.
-    pub fn open(folder: Option<&Path>, cache_bytes: u64) -> Prices {
-        let mut prices = Prices {
+    /// No prices, which are kept only in memory.
+    pub fn in_memory() -> Prices {
+        Prices {
             tables: None,
             about: About::default(),
             open: BTreeMap::new(),
@@ -161,30 +160,15 @@ impl Prices {
             last: BTreeMap::new(),
             waiting: BTreeMap::new(),
             failing: false,
-        };
-        let Some(folder) = folder else { return prices };
-        let opened = Store::open(folder, cache_bytes).and_then(|mut store| {
-            earlier::take_over(folder, &mut store)?;
-            Ok(store)
-        });
-        match opened {
-            Ok(store) => {
-                prices.about = store.known.clone();
-                prices.partial = prices.about.unsealed.clone();
-                prices.tables = Some(Tables {
-                    folder: folder.to_owned(),
-                    cache_bytes,
-                    store: Some(store),
-                    failed: None,
-                    unreadable: Cell::default(),
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, dir = %folder.display(), "the price history is kept only in memory: its store \
-                    cannot be used, and stays as it is")
-            }
         }
-        prices
+    }
+
+    /// The prices of a store in that folder.
+    pub fn of(store: Store, folder: PathBuf, cache_bytes: u64) -> Prices {
+        let about = store.known.clone();
+        let partial = about.unsealed.clone();
+        let tables = Tables { folder, cache_bytes, store: Some(store), failed: None, unreadable: Cell::default() };
+        Prices { tables: Some(tables), about, partial, ..Prices::in_memory() }
     }
 
     /// Adds minutes from the feed: each continues the row of its minute.

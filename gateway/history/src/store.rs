@@ -365,7 +365,8 @@ impl Store {
         Ok(())
     }
 
-    fn is_busy(&self) -> bool {
+    /// Whether a write would be refused with [`StoreError::Busy`].
+    pub fn is_busy(&self) -> bool {
         Table::PRICES.map(|table| self.table(table)).iter().any(|table| {
             table.sealed_memtable_count() >= MEMORY_TABLES_MAX || table.l0_table_count() >= LEVEL_FILES_MAX
         })

@@ -107,6 +107,12 @@ impl About {
         out
     }
 
+    /// The first minute that is kept.
+    pub fn first_minute(&self) -> u32 {
+        let hour = self.unsealed.first().map_or(self.minutes_from, |hour| self.minutes_from.min(*hour));
+        hour.saturating_mul(60)
+    }
+
     /// The version of the value, if it is a later one.
     pub fn later_version(bytes: &[u8]) -> Option<u8> {
         bytes.first().copied().filter(|version| *version > ABOUT)

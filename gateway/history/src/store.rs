@@ -279,15 +279,14 @@ impl Store {
             })?,
         };
         let store = Store { db, minutes, hours, about, kept, known };
-        store.keep(&store.known);
+        store.keep();
         Ok(store)
     }
 
     /// From now on merges remove what is not kept.
-    fn keep(&self, about: &About) {
-        let hour = about.unsealed.first().map_or(about.minutes_from, |hour| about.minutes_from.min(*hour));
-        self.kept.minute.store(hour.saturating_mul(60), Ordering::Relaxed);
-        self.kept.hour.store(about.hours_from, Ordering::Relaxed);
+    fn keep(&self) {
+        self.kept.minute.store(self.known.first_minute(), Ordering::Relaxed);
+        self.kept.hour.store(self.known.hours_from, Ordering::Relaxed);
     }
 
     fn table(&self, table: Table) -> &Keyspace {
@@ -342,7 +341,10 @@ impl Store {
             }
         }
         writes.commit()?;
-        self.keep(&about);
+        // More may be kept from now on. What is not kept any more stays until this is durable: a merge is, and a power
+        // cut could bring back the earlier state, in which minutes count that have no row by hour.
+        self.kept.minute.fetch_min(about.first_minute(), Ordering::Relaxed);
+        self.kept.hour.fetch_min(about.hours_from, Ordering::Relaxed);
         self.known = about;
         if self.db.write_buffer_size() > MEMORY_BYTES {
             self.settle()?;
@@ -385,12 +387,14 @@ impl Store {
         Ok(())
     }
 
-    /// Makes everything that was written durable.
+    /// Makes everything that was written durable. From then on merges remove what is not kept.
     ///
     /// # Errors
     /// As [`Store::write`].
     pub fn sync(&self) -> Result<(), StoreError> {
-        Ok(self.db.persist(PersistMode::SyncAll)?)
+        self.db.persist(PersistMode::SyncAll)?;
+        self.keep();
+        Ok(())
     }
 
     /// Writes everything into sorted files, and merges them.

@@ -262,6 +262,42 @@ fn sorted_files_have_the_newest_state_of_each_row() {
     println!("sorted files: 24000 rows");
 }
 
+/// Rows that are not kept any more are removed when that is durable, and not before.
+#[test]
+fn what_is_not_kept_stays_until_that_is_durable() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut store = open(place.path());
+    let minutes = [60, 119, 120, 200];
+    let first_left = |store: &Store| {
+        store.merge().expect("merged");
+        let rows: Vec<u32> = store.scan(Table::Minutes, [0; 8]..=[0xff; 8]).map(|row| row.expect("sound").1).collect();
+        rows[0]
+    };
+    let mut put = |store: &mut Store, minutes_from: u32, unsealed: &[u32]| {
+        let mut batch = Batch::default();
+        minutes.iter().for_each(|minute| batch.put(Table::Minutes, key(1, *minute), write_candle(&Candle::at(Mid(1)))));
+        let unsealed = unsealed.iter().copied().collect();
+        store.write(batch, About { minutes_from, unsealed, ..About::default() }).expect("written");
+    };
+    // The first hour that is kept, an hour that is not folded, whether it is durable, and the first minute that is left.
+    let cases: [(u32, &[u32], bool, u32); 6] = [
+        (2, &[], false, 60),
+        (2, &[1], true, 60),
+        (2, &[], true, 120),
+        (3, &[], false, 120),
+        (1, &[], false, 60),
+        (3, &[], true, 200),
+    ];
+    for (minutes_from, unsealed, is_durable, expected) in cases {
+        put(&mut store, minutes_from, unsealed);
+        if is_durable {
+            store.sync().expect("synced");
+        }
+        assert_eq!(first_left(&store), expected, "hours from {minutes_from}, {unsealed:?}, durable: {is_durable}");
+    }
+    println!("rows that are not kept: {} cases", cases.len());
+}
+
 /// The files of a store that is written to meanwhile are those of one moment.
 #[test]
 fn a_copy_of_a_running_store_is_whole() {

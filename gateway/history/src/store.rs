@@ -172,6 +172,8 @@ pub struct Store {
     kept: Arc<Kept>,
     /// What the last whole state of the prices was.
     pub known: About,
+    /// Bytes of whole batches that were cut off the journals when they were opened.
+    pub cut_bytes: u64,
 }
 
 /// Rows that are written together.
@@ -234,17 +236,17 @@ impl Store {
         let no_journal = || StoreError::Damaged(format!("{} has no journal", place.display()));
         let journal = newest_journal(&place)?.ok_or_else(no_journal)?;
         let whole = end_of_batches(&File::open(&journal)?)?;
-        let store = match Store::open_at(&place, cache_bytes) {
+        let mut store = match Store::open_at(&place, cache_bytes) {
             // Cutting a journal that is sound would only lose rows.
             Err(StoreError::Journal(why)) => cut_journal(&journal, &place, cache_bytes)
                 .map_err(|error| if let StoreError::Io(_) = error { error } else { StoreError::Damaged(why) })?,
             opened => opened?,
         };
         let left = journal.metadata()?.len();
-        if left < whole {
-            let bytes = whole - left;
+        store.cut_bytes = whole.saturating_sub(left);
+        if store.cut_bytes > 0 {
             tracing::warn!(
-                bytes,
+                bytes = store.cut_bytes,
                 "the journal of the price history was damaged; its last bytes are removed, and with \
                 them prices of the last hours"
             );
@@ -278,7 +280,7 @@ impl Store {
                 None => StoreError::Damaged("what is known of its prices cannot be read".to_owned()),
             })?,
         };
-        let store = Store { db, minutes, hours, about, kept, known };
+        let store = Store { db, minutes, hours, about, kept, known, cut_bytes: 0 };
         store.keep();
         Ok(store)
     }

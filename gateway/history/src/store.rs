@@ -235,19 +235,26 @@ impl Store {
         // Without one the engine would number new rows from zero, before the old ones.
         let no_journal = || StoreError::Damaged(format!("{} has no journal", place.display()));
         let journal = newest_journal(&place)?.ok_or_else(no_journal)?;
-        let whole = end_of_batches(&File::open(&journal)?)?;
-        let mut store = match Store::open_at(&place, cache_bytes) {
+        // The engine cuts sealed ones, too. They stay open here, since it may remove them meanwhile.
+        let mut journals = Vec::new();
+        for path in entries(&place)?.iter().filter(|path| is_journal(path)) {
+            let file = File::open(path)?;
+            journals.push((end_of_batches(&file)?, file));
+        }
+        let (mut store, cut_bytes) = match Store::open_at(&place, cache_bytes) {
             // Cutting a journal that is sound would only lose rows.
             Err(StoreError::Journal(why)) => cut_journal(&journal, &place, cache_bytes)
                 .map_err(|error| if let StoreError::Io(_) = error { error } else { StoreError::Damaged(why) })?,
-            opened => opened?,
+            opened => (opened?, 0),
         };
-        let left = journal.metadata()?.len();
-        store.cut_bytes = whole.saturating_sub(left);
+        store.cut_bytes = cut_bytes;
+        for (whole, file) in journals {
+            store.cut_bytes += whole.saturating_sub(file.metadata()?.len());
+        }
         if store.cut_bytes > 0 {
             tracing::warn!(
                 bytes = store.cut_bytes,
-                "the journal of the price history was damaged; its last bytes are removed, and with \
+                "a journal of the price history was damaged; its last bytes are removed, and with \
                 them prices of the last hours"
             );
         }
@@ -481,7 +488,7 @@ fn check_marker(place: &Path) -> Result<(), StoreError> {
 fn check_layout(place: &Path) -> Result<(), StoreError> {
     let unfit = |path: &Path, what: &str| Err(StoreError::Damaged(format!("{} {what}", path.display())));
     for path in entries(place)? {
-        if path.extension().is_some_and(|extension| extension == JOURNAL) && !(is_numbered(&path) && path.is_file()) {
+        if is_journal(&path) && !(is_numbered(&path) && path.is_file()) {
             return unfit(&path, "is not a journal");
         }
     }
@@ -517,13 +524,17 @@ fn is_numbered(path: &Path) -> bool {
     path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| stem.parse::<u64>().is_ok())
 }
 
+fn is_journal(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == JOURNAL)
+}
+
 /// The journal that is written to.
 fn newest_journal(place: &Path) -> io::Result<Option<PathBuf>> {
     let mut newest = None;
     for entry in fs::read_dir(place)? {
         let path = entry?.path();
         let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
-        if let Some(number) = number.filter(|_| path.extension().is_some_and(|extension| extension == JOURNAL)) {
+        if let Some(number) = number.filter(|_| is_journal(&path)) {
             newest = newest.max(Some((number, path)));
         }
     }
@@ -589,8 +600,8 @@ pub fn end_of_batches(journal: &File) -> io::Result<u64> {
 ///
 /// The whole journal has another name until the store is open, and copies of its first bytes are tried in its place. It
 /// is never written to, and its names are durable before and after: so a crash at any point leaves it, or what was
-/// taken of it.
-fn cut_journal(journal: &Path, place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
+/// taken of it. Returns how many bytes of batches were not.
+fn cut_journal(journal: &Path, place: &Path, cache_bytes: u64) -> Result<(Store, u64), StoreError> {
     let whole = journal.with_extension(DAMAGED);
     let bytes = fs::read(journal)?;
     File::open(journal)?.sync_all()?;
@@ -598,7 +609,7 @@ fn cut_journal(journal: &Path, place: &Path, cache_bytes: u64) -> Result<Store, 
     sync_folder(place)?;
     let cut = cut_open(journal, &bytes, place, cache_bytes);
     match &cut {
-        Ok(store) => {
+        Ok((store, _)) => {
             store.sync()?;
             // The cut journal has its name before the whole one is gone, which it is before the next write: otherwise a
             // power cut could bring the whole one back.
@@ -611,8 +622,9 @@ fn cut_journal(journal: &Path, place: &Path, cache_bytes: u64) -> Result<Store, 
     cut
 }
 
-/// Opens a store with as many batches of its newest journal as the engine takes.
-fn cut_open(journal: &Path, bytes: &[u8], place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
+/// Opens a store with as many batches of its newest journal as the engine takes, and returns how many bytes of batches
+/// it does not.
+fn cut_open(journal: &Path, bytes: &[u8], place: &Path, cache_bytes: u64) -> Result<(Store, u64), StoreError> {
     let opens = |end: usize| -> Result<Store, StoreError> {
         fs::write(journal, &bytes[..end])?;
         Store::open_at(place, cache_bytes)
@@ -630,7 +642,9 @@ fn cut_open(journal: &Path, bytes: &[u8], place: &Path, cache_bytes: u64) -> Res
             Err(error) => return Err(error),
         }
     }
-    opens(ends[taken])
+    let store = opens(ends[taken])?;
+    let left = fs::metadata(journal)?.len();
+    Ok((store, (ends[ends.len() - 1] as u64).saturating_sub(left)))
 }
 
 /// Removes rows before a time from a table of prices.

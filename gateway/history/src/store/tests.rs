@@ -227,6 +227,40 @@ fn a_sound_journal_is_not_cut() {
     println!("journals that are not cut: 4 cases");
 }
 
+/// What the engine removes from the end of any journal is known.
+#[test]
+fn what_is_cut_off_each_journal_is_counted() {
+    let (place, _, bytes) = half_synced(0, 4);
+    let ends: Vec<usize> = memchr::memmem::find_iter(&bytes, BATCH_END).map(|at| at + BATCH_END.len()).collect();
+    // As after a memory table was written to disk: the first two batches are in a sealed journal.
+    let (sealed, newest) = bytes.split_at(ends[1]);
+    let (first, second) = (ends[0], ends[2] - ends[1]);
+    let (journal, of_batch) = (journal_of(place.path()), |from: usize, to: usize| (to - from) as u64);
+    let next = journal.with_file_name("1.jnl");
+    // What is damaged in the sealed journal, and in the newest: a tag, at which the engine cuts, or a checksum, at which it
+    // refuses the newest.
+    let cases: [(Option<usize>, Option<usize>, u64); 5] = [
+        (None, None, 0),
+        (Some(first), None, of_batch(first, sealed.len())),
+        (None, Some(second), of_batch(second, newest.len())),
+        (None, Some(second + 60), of_batch(second, newest.len())),
+        (Some(0), Some(60), bytes.len() as u64),
+    ];
+    for (in_sealed, in_newest, expected) in cases {
+        let case = tempfile::tempdir().expect("a folder");
+        crate::testing::copy(place.path(), case.path());
+        for (path, bytes, damaged) in [(&journal, sealed, in_sealed), (&next, newest, in_newest)] {
+            let mut bytes = bytes.to_vec();
+            damaged.into_iter().for_each(|at| bytes[at] ^= 0x60);
+            let name = path.file_name().expect("a name");
+            fs::write(case.path().join(FOLDER).join(name), bytes).expect("written");
+        }
+        assert_eq!(open(case.path()).cut_bytes, expected, "{in_sealed:?}, {in_newest:?}");
+        assert_eq!(open(case.path()).cut_bytes, 0, "it is whole from then on");
+    }
+    println!("bytes that are cut: {} cases", cases.len());
+}
+
 /// Rows go to sorted files while the store is written to, and come back from there; a second process is refused.
 #[test]
 fn sorted_files_have_the_newest_state_of_each_row() {

@@ -287,7 +287,8 @@ impl History {
     }
 
     fn write(&mut self) {
-        if self.prices.unwritten() <= FEW_ROWS || self.written.elapsed() >= WRITE_EVERY {
+        let is_due = self.prices.has_ended_hours() || self.written.elapsed() >= WRITE_EVERY;
+        if self.prices.unwritten() <= FEW_ROWS || is_due {
             self.prices.write();
             self.written = Instant::now();
         }

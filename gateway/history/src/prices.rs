@@ -134,7 +134,9 @@ impl Tables {
 
     /// Writes to the store, which is only read for some time if that fails.
     fn attempt(&mut self, write: impl FnOnce(&mut Store) -> Result<(), StoreError>) -> Result<(), StoreError> {
-        let written = write(self.writable()?);
+        // Rows would be encoded for nothing.
+        let store = self.writable()?;
+        let written = if store.is_busy() { Err(StoreError::Busy) } else { write(store) };
         if written.as_ref().is_err_and(|error| !matches!(error, StoreError::Busy)) {
             self.failed = Some(Instant::now());
         }
@@ -186,7 +188,6 @@ impl Prices {
             }
             self.unwritten.insert((added.market, added.minute));
         }
-        self.settle();
     }
 
     /// Adds shares filled on this server. A market without a price has no row for them: they wait in memory for its
@@ -202,7 +203,6 @@ impl Prices {
         let candle = slot(rows, (minute % 60) as u16, Candle::at(last));
         add(&mut candle.volume[outcome as usize], shares);
         self.unwritten.insert((market, minute));
-        self.settle();
     }
 
     /// The last price of a market; after a start that of its newest row.
@@ -246,8 +246,15 @@ impl Prices {
         self.unwritten.len()
     }
 
-    /// Writes the open rows that have changed. Rows that cannot be written are tried again the next time.
+    /// Whether there are hours that are over and not sealed.
+    pub fn has_ended_hours(&self) -> bool {
+        self.about.unsealed.len() > OPEN_HOURS
+    }
+
+    /// Seals hours that are over, and writes the open rows that have changed. Rows that cannot be written are tried again
+    /// the next time.
     pub fn write(&mut self) {
+        self.settle();
         let Some(tables) = &mut self.tables else { return self.unwritten.clear() };
         if self.unwritten.is_empty() {
             return;
@@ -282,28 +289,31 @@ impl Prices {
 
     /// Seals hours that are over, down to the number that stays open.
     fn settle(&mut self) {
-        while self.about.unsealed.len() > OPEN_HOURS {
+        while self.has_ended_hours() {
             let oldest = *self.about.unsealed.first().expect("there are several");
             let sealed = if self.tables.is_some() { self.seal(oldest) } else { Ok(()) };
             let has_failed = sealed.is_err();
             self.written(sealed);
-            if !has_failed {
-                self.about.unsealed.remove(&oldest);
-                self.partial.remove(&oldest);
-                self.forget(oldest);
-            } else if self.open.len() > OPEN_HOURS_MAX
-                && let Some(hour) = self.open.keys().next().copied()
-            {
-                // Some of its minutes may have been written.
-                self.partial.insert(hour);
-                self.forget(hour);
-                if self.about.unsealed.len() > UNSEALED_MAX / 2 {
-                    self.about.unsealed.remove(&oldest);
-                }
-                return;
-            } else {
-                return;
+            if has_failed {
+                return self.bound();
             }
+            self.about.unsealed.remove(&oldest);
+            self.partial.remove(&oldest);
+            self.forget(oldest);
+        }
+    }
+
+    /// Drops hours from memory that are too many, after those before them could not be sealed.
+    fn bound(&mut self) {
+        while self.open.len() > OPEN_HOURS_MAX
+            && let Some(hour) = self.open.keys().next().copied()
+        {
+            // Some of its minutes may have been written.
+            self.partial.insert(hour);
+            self.forget(hour);
+        }
+        while self.about.unsealed.len() > UNSEALED_MAX / 2 {
+            self.about.unsealed.pop_first();
         }
     }
 

@@ -174,6 +174,9 @@ pub struct Store {
     pub known: About,
     /// Bytes of whole batches that were cut off the journals when they were opened.
     pub cut_bytes: u64,
+    /// Busy, in a test.
+    #[cfg(test)]
+    pub is_held: bool,
 }
 
 /// Rows that are written together.
@@ -287,7 +290,17 @@ impl Store {
                 None => StoreError::Damaged("what is known of its prices cannot be read".to_owned()),
             })?,
         };
-        let store = Store { db, minutes, hours, about, kept, known, cut_bytes: 0 };
+        let store = Store {
+            db,
+            minutes,
+            hours,
+            about,
+            kept,
+            known,
+            cut_bytes: 0,
+            #[cfg(test)]
+            is_held: false,
+        };
         store.keep();
         Ok(store)
     }
@@ -378,6 +391,10 @@ impl Store {
 
     /// Whether a write would be refused with [`StoreError::Busy`].
     pub fn is_busy(&self) -> bool {
+        #[cfg(test)]
+        if self.is_held {
+            return true;
+        }
         Table::PRICES.map(|table| self.table(table)).iter().any(|table| {
             table.sealed_memtable_count() >= MEMORY_TABLES_MAX || table.l0_table_count() >= LEVEL_FILES_MAX
         })

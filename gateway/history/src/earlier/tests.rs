@@ -94,6 +94,33 @@ fn an_interrupted_move_is_repeated() {
     println!("interrupted moves: {cases} cases");
 }
 
+/// The move waits for a store that does not keep up, and writes a bounded batch in each step.
+#[test]
+fn a_move_is_done_in_steps() {
+    let place = golden();
+    let mut store = Store::open(place.path(), CACHE_BYTES).expect("a new store");
+    let mut moving = Move::begin(place.path(), &store).expect("readable").expect("there are files");
+    let (mut steps, mut before) = (0, 0);
+    let count = |store: &Store| Table::PRICES.map(|table| store.scan(table, [0; 8]..=[0xff; 8]).count()).iter().sum();
+    loop {
+        store.is_held = true;
+        assert_eq!(moving.step(&mut store).expect("it waits"), Step::Wait);
+        assert_eq!(count(&store), before, "step {steps}");
+        store.is_held = false;
+        let step = moving.step(&mut store).expect("it is written");
+        let rows: usize = count(&store);
+        assert!(rows <= before + BATCH_ROWS, "step {steps}");
+        (steps, before) = (steps + 1, rows);
+        if step == Step::Over {
+            break;
+        }
+        assert_eq!((step, store.known.newest), (Step::Again, None), "a crash repeats everything");
+    }
+    drop(store);
+    assert_eq!(answers(place.path()), ANSWERS);
+    println!("steps of a move: {steps} cases");
+}
+
 /// A row that the store has wins, and what an earlier program recorded after a return to it is added.
 #[test]
 fn rows_of_the_store_win() {

@@ -324,6 +324,41 @@ fn a_store_that_fails_is_opened_again() {
     assert!(hours(1).is_some_and(|rows| rows[0] == (FIRST_HOUR, Candle::at(Mid(1)))), "its late row was dropped");
 }
 
+/// A store that does not keep up: nothing is encoded for it, memory is bounded, and a turn tries once.
+#[test]
+fn a_busy_store_is_not_bothered() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut prices = open(dir.path());
+    let hold = |prices: &mut Prices, is_held: bool| {
+        let tables = prices.tables.as_mut().expect("a directory");
+        tables.store.as_mut().expect("it is open").is_held = is_held;
+    };
+    let written = |prices: &Prices| {
+        prices
+            .tables
+            .as_ref()
+            .and_then(|tables| tables.store.as_ref())
+            .map(|store| Table::PRICES.map(|table| store.scan(table, [0; 8]..=[0xff; 8]).count()))
+    };
+    hold(&mut prices, true);
+    let refused = prices.tables.as_mut().expect("a directory").attempt(|_| panic!("rows are encoded"));
+    assert!(matches!(refused, Err(StoreError::Busy)));
+    for hour in 0..9 {
+        prices.add(&[minute_at(1, (FIRST_HOUR + hour) * 60, 1)]);
+        prices.fill(1, Outcome::First, Qty(5), (FIRST_HOUR + hour) * 60);
+    }
+    // Until the end of the turn hours are not sealed, and not dropped.
+    assert!(prices.has_ended_hours() && !prices.failing && prices.open.len() == 9);
+    prices.write();
+    assert!(prices.has_ended_hours() && prices.failing && prices.open.len() == OPEN_HOURS_MAX);
+    assert_eq!(written(&prices), Some([0, 0]));
+    hold(&mut prices, false);
+    assert!(prices.tables.as_ref().is_some_and(|tables| tables.failed.is_none()), "it needs no pause");
+    prices.write();
+    assert!(!prices.has_ended_hours() && !prices.failing && prices.open.len() == OPEN_HOURS);
+    assert_eq!(written(&prices), Some([OPEN_HOURS_MAX, OPEN_HOURS_MAX - OPEN_HOURS]));
+}
+
 /// Hours that were open before a restart are sealed for all their markets, also for those that have no news after it.
 #[test]
 fn hours_are_sealed_across_a_restart() {

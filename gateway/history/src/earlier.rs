@@ -13,12 +13,10 @@
 //! of frames up to `through` that the block of their hour has.
 //!
 //! A row that the store has stays: so a crash in the middle repeats the work, and rows that an earlier program wrote
-//! after a return to it are added. Files are removed when everything is durable in the store. A damaged file stays for
-//! the operator to look at; what is sound of it is taken over. An empty store, as at the first start, is not asked.
+//! after a return to it are added. Files are removed when everything is durable in the store. A damaged file gets another
+//! name then, and stays for the operator to look at; what is sound of it is taken over once. An empty store, as at the first start, is not asked.
 
-use crate::row::{
-    About, BATCH_ROWS, MARKETS_MAX, MINUTES_KEPT_HOURS, Row, fold_hour, key, minutes_of, slot, write_candle,
-};
+use crate::row::{About, BATCH_ROWS, MARKETS_MAX, Row, fold_hour, key, minutes_of, slot, write_candle};
 use crate::store::{Batch, Store, StoreError, Table};
 use engine::amount::Qty;
 use engine::book::candles::{Candle, Mid};
@@ -27,6 +25,8 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+/// Added to the name of a damaged file.
+const DAMAGED: &str = ".damaged";
 const TRAIL: &str = "trail";
 const MINUTES: &str = "minutes-";
 const HOURS: &str = "hours-";
@@ -87,7 +87,7 @@ impl Files {
     }
 }
 
-/// Removes the files that were not taken over as a whole.
+/// Removes the files that could not be read.
 ///
 /// # Errors
 /// The system's.
@@ -157,8 +157,16 @@ pub struct Move {
     /// What was read and is not written yet.
     rows: std::vec::IntoIter<Moved>,
     moved: usize,
-    /// Files that are in the store as a whole.
-    done: Vec<PathBuf>,
+    done: Done,
+}
+
+/// Files that were read.
+#[derive(Default)]
+struct Done {
+    /// They are in the store as a whole.
+    whole: Vec<PathBuf>,
+    /// What is sound of them is in the store.
+    damaged: Vec<PathBuf>,
 }
 
 impl Move {
@@ -172,11 +180,12 @@ impl Move {
             return Ok(None);
         }
         // What is sound, and which frames of the trail are in it.
-        let sound = |of: &BTreeMap<u32, PathBuf>| -> BTreeMap<u32, u64> {
-            of.iter().filter_map(|(number, path)| Some((*number, read_head(path)?.through))).collect()
+        let mut done = Done::default();
+        let mut sound = |of: &BTreeMap<u32, PathBuf>| -> BTreeMap<u32, u64> {
+            let head = |(number, path): (&u32, &PathBuf)| Some((*number, read_head(path, &mut done)?.through));
+            of.iter().filter_map(head).collect()
         };
         let (blocks, days) = (sound(&files.minutes), sound(&files.hours));
-        let mut done = Vec::new();
         let open =
             files.trail.iter().flat_map(|trail| read_trail(trail, &blocks, &mut done)).collect::<BTreeMap<_, _>>();
         let newest = [
@@ -188,7 +197,7 @@ impl Move {
         let mut about = known.clone();
         about.newest = newest.into_iter().flatten().chain(about.newest).max();
         let newest_hour = about.newest.unwrap_or(0) / 60;
-        about.minutes_from = about.minutes_from.max(newest_hour.saturating_sub(MINUTES_KEPT_HOURS));
+        about.keep_from(newest_hour);
         about.unsealed.extend(open.keys().map(|(_, minute)| minute / 60));
         let mut is_fresh = true;
         for table in Table::PRICES {
@@ -251,7 +260,7 @@ impl Move {
                 }
             }
             // An open hour is folded when it is sealed.
-            if let Some(candle) = fold_hour(rows).filter(|_| !is_open) {
+            if let Some(candle) = fold_hour(rows).filter(|_| hour >= self.about.hours_from && !is_open) {
                 found.push(Moved { table: Table::Hours, market, time: hour, candle, may_be_there });
             }
         }
@@ -264,7 +273,7 @@ impl Move {
         for (market, rows) in &block.rows {
             for row in rows {
                 let (market, hour) = (*market, day.saturating_mul(24).saturating_add(u32::from(row.slot)));
-                if !self.about.unsealed.contains(&hour) {
+                if hour >= self.about.hours_from && !self.about.unsealed.contains(&hour) {
                     let may_be_there = !self.is_fresh || self.folded.contains(&hour);
                     found.push(Moved { table: Table::Hours, market, time: hour, candle: row.candle, may_be_there });
                 }
@@ -275,26 +284,30 @@ impl Move {
 
     fn read(&mut self, found: Vec<Moved>, block: Block, path: PathBuf) {
         self.rows = found.into_iter();
-        if block.damaged == 0 {
-            self.done.push(path);
-        }
+        let done = if block.damaged == 0 { &mut self.done.whole } else { &mut self.done.damaged };
+        done.push(path);
     }
 
-    /// Makes everything durable, and removes the files.
+    /// Makes everything durable, and removes the files, but for damaged ones: those are renamed.
     fn end(&mut self, store: &mut Store) -> Result<(), StoreError> {
         store.write(Batch::default(), self.about.clone())?;
         store.sync()?;
-        self.done.iter().try_for_each(fs::remove_file)?;
+        self.done.whole.iter().try_for_each(fs::remove_file)?;
+        for path in &self.done.damaged {
+            let mut name = path.clone().into_os_string();
+            name.push(DAMAGED);
+            fs::rename(path, name)?;
+        }
         if self.moved > 0 {
-            let (rows, files) = (self.moved, self.done.len());
+            let (rows, files) = (self.moved, self.done.whole.len());
             tracing::info!(rows, files, "the price history was moved into the store");
         }
         Ok(())
     }
 }
 
-/// The rows of the trail that are in no block. The file is added to `done` if it is sound.
-fn read_trail(path: &Path, blocks: &BTreeMap<u32, u64>, done: &mut Vec<PathBuf>) -> BTreeMap<(u32, u32), Candle> {
+/// The rows of the trail that are in no block. The file is added to `done`.
+fn read_trail(path: &Path, blocks: &BTreeMap<u32, u64>, done: &mut Done) -> BTreeMap<(u32, u32), Candle> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -316,15 +329,17 @@ fn read_trail(path: &Path, blocks: &BTreeMap<u32, u64>, done: &mut Vec<PathBuf>)
     let rest = &bytes[at..];
     if rest.is_empty() || is_half_a_frame(rest) || at > 0 && rest.iter().all(|byte| *byte == 0) {
         // A crash may leave an incomplete last frame.
-        done.push(path.to_owned());
+        done.whole.push(path.to_owned());
     } else {
+        done.damaged.push(path.to_owned());
         log_damage(path, &format!("{} bytes at its end cannot be read", rest.len()));
     }
     rows
 }
 
-/// The head of the block in a file; `None` if nothing of it is sound, which is logged.
-fn read_head(path: &Path) -> Option<Head> {
+/// The head of the block in a file; `None` if nothing of it is sound, which is logged. Then the file is added to `done`,
+/// unless it cannot be read.
+fn read_head(path: &Path, done: &mut Done) -> Option<Head> {
     let read = || -> io::Result<Option<Head>> {
         let (mut file, mut bytes) = (File::open(path)?, Vec::new());
         file.by_ref().take(INDEX_AT as u64).read_to_end(&mut bytes)?;
@@ -332,7 +347,10 @@ fn read_head(path: &Path) -> Option<Head> {
     };
     let why = match read() {
         Ok(Some(head)) => return Some(head),
-        Ok(None) => NOT_A_BLOCK.to_owned(),
+        Ok(None) => {
+            done.damaged.push(path.to_owned());
+            NOT_A_BLOCK.to_owned()
+        }
         Err(error) => error.to_string(),
     };
     log_damage(path, &why);
@@ -355,7 +373,8 @@ fn read_file(path: &Path) -> Option<Block> {
 }
 
 fn log_damage(path: &Path, why: &str) {
-    tracing::warn!(why, file = %path.display(), "a damaged file of the earlier price history is left out, and stays");
+    tracing::warn!(why, file = %path.display(), "a file of the earlier price history is damaged; what is not sound of it is \
+        left out, and the file stays");
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

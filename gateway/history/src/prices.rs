@@ -11,8 +11,7 @@
 
 use super::earlier;
 use super::row::{
-    About, BATCH_ROWS, Key, MARKETS_MAX, MINUTES_KEPT_HOURS, Row, UNSEALED_MAX, fold_hour, key, minutes_of,
-    read_candle, slot, write_candle,
+    About, BATCH_ROWS, Key, MARKETS_MAX, Row, UNSEALED_MAX, fold_hour, key, minutes_of, read_candle, slot, write_candle,
 };
 use super::store::{Batch, Store, StoreError, Table, Value};
 use ahash::AHashSet;
@@ -31,8 +30,6 @@ const OPEN_HOURS: usize = 2;
 const OPEN_HOURS_MAX: usize = 4;
 /// Memory for what is read while prices are set back.
 const SET_BACK_CACHE_BYTES: u64 = 8 << 20;
-/// How long hours are kept.
-const HOURS_KEPT_DAYS: u32 = 730;
 /// A store whose writing has failed is opened again after this long.
 const OPEN_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
@@ -337,8 +334,7 @@ impl Prices {
         let newest = self.about.newest.unwrap_or(0) / 60;
         let mut about = self.about.clone();
         about.unsealed.remove(&hour);
-        about.minutes_from = about.minutes_from.max(newest.saturating_sub(MINUTES_KEPT_HOURS));
-        about.hours_from = about.hours_from.max((newest / 24).saturating_sub(HOURS_KEPT_DAYS) * 24);
+        about.keep_from(newest);
         let folded = rows.into_iter().filter_map(|(market, rows)| Some((key(market, hour), fold_hour(&rows)?)));
         tables.attempt(|store| {
             put_all(store, Table::Hours, folded, &self.about)?;

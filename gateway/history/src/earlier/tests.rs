@@ -155,13 +155,51 @@ fn damaged_files_are_left_out_and_stay() {
         let wrong = wrong.count();
         assert!(wrong == 0 || name == TRAIL, "{what}: {wrong} wrong rows");
         let left = earlier_files(folder);
-        assert!(left.is_empty() || left == [name] || folder.join(name).is_dir(), "{what}: {left:?}");
-        stayed += u32::from(!left.is_empty());
-        assert_eq!(answers(folder), found, "{what}: at the next start");
+        assert!(left.is_empty() || folder.join(name).is_dir(), "{what}: {left:?}");
+        let damaged = folder.join(format!("{name}{DAMAGED}"));
+        stayed += u32::from(damaged.exists());
+        // It is not taken over again: a row that is gone from the store stays away.
+        let mut store = Store::open(folder, CACHE_BYTES).expect("a sound store");
+        let first = store.scan(Table::Minutes, [0; 8]..=[0xff; 8]).next().map(|row| row.expect("sound"));
+        let mut batch = Batch::default();
+        first.iter().for_each(|(market, minute, _)| batch.remove(Table::Minutes, key(*market, *minute)));
+        let about = store.known.clone();
+        store.write(batch, about).expect("written");
+        drop(store);
+        answers(folder);
+        let store = Store::open(folder, CACHE_BYTES).expect("a sound store");
+        let gone = first.map(|(market, minute, _)| store.has(Table::Minutes, key(market, minute)).expect("readable"));
+        assert_ne!(gone, Some(true), "{what}: at the next start");
         cases += 1;
     });
     println!("damaged earlier files: {cases} cases, {stayed} stayed");
     assert!(stayed > cases / 2);
+}
+
+/// Hours that are not kept any more are not put back.
+#[test]
+fn hours_that_are_too_old_are_left_out() {
+    let mut hours: Vec<u32> = ANSWERS
+        .lines()
+        .filter(|line| line.split(' ').nth(1) == Some("3600"))
+        .filter_map(|line| line.split(' ').nth(2)?.parse::<u32>().ok())
+        .map(|start| start / 3_600)
+        .collect();
+    hours.sort_unstable();
+    hours.dedup();
+    let (mut cases, newest) = (0, hours[hours.len() - 1]);
+    for hours_from in hours {
+        let place = golden();
+        let mut store = Store::open(place.path(), CACHE_BYTES).expect("a new store");
+        let about = About { newest: Some(newest * 60), hours_from, ..About::default() };
+        store.write(Batch::default(), about).expect("written");
+        take_over(place.path(), &mut store).expect("moved");
+        let mut rows = store.scan(Table::Hours, [0; 8]..=[0xff; 8]).map(|row| row.expect("sound").1);
+        assert!(rows.all(|hour| hour >= hours_from), "{hours_from}");
+        cases += 1;
+    }
+    println!("hours that are too old: {cases} cases");
+    assert!(cases > 2);
 }
 
 /// Any bytes: no panic, and no candle that the store could not read again.

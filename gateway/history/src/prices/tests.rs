@@ -1,4 +1,5 @@
 use super::*;
+use crate::row::{HOURS_KEPT_DAYS, MINUTES_KEPT_HOURS};
 use crate::store::FOLDER;
 use crate::testing::{copy_running, damage};
 use engine::book::candles::{MINUTES_MAX, fold};

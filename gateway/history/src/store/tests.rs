@@ -307,7 +307,7 @@ fn what_is_not_kept_stays_until_that_is_durable() {
         let rows: Vec<u32> = store.scan(Table::Minutes, [0; 8]..=[0xff; 8]).map(|row| row.expect("sound").1).collect();
         rows[0]
     };
-    let mut put = |store: &mut Store, minutes_from: u32, unsealed: &[u32]| {
+    let put = |store: &mut Store, minutes_from: u32, unsealed: &[u32]| {
         let mut batch = Batch::default();
         minutes.iter().for_each(|minute| batch.put(Table::Minutes, key(1, *minute), write_candle(&Candle::at(Mid(1)))));
         let unsealed = unsealed.iter().copied().collect();

@@ -191,10 +191,11 @@ impl Source {
             let name = wal::snapshot_name(newest.lsn);
             files.push(Planned { from: Opening::Place(directory.join(&name)), name, extent: Extent::Whole });
         }
-        files.extend(history(directory)?);
+        let history_left_out = history(directory, &mut files);
         files.extend(kept(directory));
         files.extend(secrets(directory, with_secrets));
         let manifest = manifest(origin, report.lsn, recover::digest(&state), with_secrets, now);
+        let manifest = Manifest { history_left_out, ..manifest };
         Ok(Source { held: Held::Locked { _dir: dir }, files, manifest })
     }
 
@@ -278,10 +279,11 @@ fn planned(
     let (lsn, digest) = digested.ok_or(BackupError::Ending)??;
     let mut files = segments(directory, &storage, lsn)?;
     files.extend(snapshot);
-    files.extend(history(directory)?);
+    let history_left_out = history(directory, &mut files);
     files.extend(kept(directory));
     files.extend(secrets(directory, with_secrets));
-    Ok((files, manifest(origin, lsn, digest, with_secrets, now)))
+    let manifest = manifest(origin, lsn, digest, with_secrets, now);
+    Ok((files, Manifest { history_left_out, ..manifest }))
 }
 
 /// A reader that fails when the files must not be held any more.
@@ -398,6 +400,7 @@ fn manifest(origin: Origin, lsn: Lsn, digest: [u8; 32], with_secrets: bool, now:
         digest: hex(&digest),
         digest_encoding: digest::ENCODING,
         with_secrets,
+        history_left_out: None,
         files: Vec::new(),
     }
 }
@@ -426,8 +429,22 @@ fn segments<S: Storage>(directory: &Path, storage: &S, lsn: Lsn) -> Result<Vec<P
     Ok(planned)
 }
 
+/// Adds the price history, or returns why it cannot be read: a backup of the log does not depend on it.
+fn history(directory: &Path, files: &mut Vec<Planned>) -> Option<String> {
+    match history_files(directory) {
+        Ok(planned) => {
+            files.extend(planned);
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the price history cannot be read; a backup is taken without it");
+            Some(error.to_string())
+        }
+    }
+}
+
 /// The price history: the tables of its store as they are now, and files of the format before it that are still there.
-fn history(directory: &Path) -> Result<Vec<Planned>, BackupError> {
+fn history_files(directory: &Path) -> Result<Vec<Planned>, BackupError> {
     let folder = directory.join("history");
     if !folder.is_dir() {
         return Ok(Vec::new());

@@ -79,7 +79,7 @@ impl From<wal::Error> for SetBackError {
 }
 
 /// What was set back, or would be with `dry_run` off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetBack {
     /// Time of the newest record.
     pub from: Timestamp,
@@ -87,6 +87,8 @@ pub struct SetBack {
     pub to: Timestamp,
     /// The record of the correction; `None`: nothing was written.
     pub lsn: Option<Lsn>,
+    /// Why the price history was not set back; it may still have prices of the future.
+    pub history_left: Option<String>,
 }
 
 /// Sets the journal time of a stopped directory back to `now`, by the wall clock. With `dry_run` it only reports what
@@ -105,15 +107,16 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
     if dry_run {
         let _locked = Dir::open(storage, Options::default())?;
         let (_, report) = recover::look(directory, false)?;
-        return Ok(SetBack { from: behind(report.last_time, now)?, to: now, lsn: None });
+        return Ok(SetBack { from: behind(report.last_time, now)?, to: now, lsn: None, history_left: None });
     }
     let Recovery { dir, log, .. } = recover::recover(directory, Options::default(), 1)?;
     let from = behind(log.last_time, now)?;
     // First, so that a repeated call does what a kill left undone. Prices of a recording are in its own time.
     let of_recordings = directory_venue::is_of_recordings(directory);
+    let mut history_left = None;
     if !of_recordings.map_err(|error| SetBackError::Io { what: "the names of the venues", error })? {
-        history::set_back(&directory.join("history"), now.secs())
-            .map_err(|error| SetBackError::Io { what: "the price history", error: error.into() })?;
+        // Trading does not depend on it.
+        history_left = history::set_back(&directory.join("history"), now.secs()).err().map(|error| error.to_string());
     }
     leap::forget_doubt(directory).map_err(|error| SetBackError::Io { what: "the doubted clock", error })?;
     let Running { mut log, mut syncer, mut preparer, .. } = dir.start(log, now.0, Box::new(|_| {}))?;
@@ -135,7 +138,7 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
     // Without room there is no mark of a clean stop, which is not an error.
     let _ = log.append_clean_stop(now.0);
     syncer.finish()?;
-    Ok(SetBack { from, to: now, lsn: Some(lsn) })
+    Ok(SetBack { from, to: now, lsn: Some(lsn), history_left })
 }
 
 /// The time of the newest record, which must be after `now`.
@@ -191,7 +194,7 @@ mod tests {
         let (_place, data) = directory(&[Timestamp(NOW.0 - DAY), year, year.plus(SECOND)]);
         let before = created(&data);
         let dry = set_back(&data, NOW, true).expect("it is in the future");
-        assert_eq!(dry, SetBack { from: year.plus(SECOND), to: NOW, lsn: None });
+        assert_eq!(dry, SetBack { from: year.plus(SECOND), to: NOW, lsn: None, history_left: None });
         assert_eq!(created(&data), before, "nothing was written");
         let done = set_back(&data, NOW, false).expect("it is in the future");
         assert_eq!((done.from, done.to), (year.plus(SECOND), NOW));
@@ -206,6 +209,29 @@ mod tests {
             set_back(&data, NOW, false),
             Err(SetBackError::Log(RecoverError::Log(wal::Error::Locked { .. })))
         ));
+    }
+
+    /// A price history that cannot be set back stays as it is, and the log is set back.
+    #[test]
+    fn a_history_that_cannot_be_read_does_not_hold_up_the_log() {
+        let cases: [(&str, &[u8]); 3] = [
+            ("history/store/version", b"FJL\x04"),
+            ("history/store/version", b"noise"),
+            ("history/store/notes.txt", b"mine"),
+        ];
+        for (name, bytes) in cases {
+            let (_place, data) = directory(&[NOW.plus(DAY)]);
+            let file = data.join(name);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            std::fs::write(&file, bytes).expect("written");
+            let done = set_back(&data, NOW, false).expect("the log is sound");
+            assert!(done.lsn.is_some() && done.history_left.is_some(), "{name}: {done:?}");
+            assert_eq!(created(&data), [NOW], "{name}");
+            assert_eq!(std::fs::read(&file).expect("it is there"), bytes);
+        }
+        let (_place, data) = directory(&[NOW.plus(DAY)]);
+        assert_eq!(set_back(&data, NOW, false).expect("the log is sound").history_left, None);
+        println!("histories that stay: {} cases", cases.len() + 1);
     }
 
     #[test]

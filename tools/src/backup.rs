@@ -57,6 +57,9 @@ impl Backup {
         } else {
             from.into_sink(Folder::begin(&out).map_err(at)?)?
         };
+        if let Some(why) = &manifest.history_left_out {
+            let _ = writeln!(std::io::stderr(), "warning: the price history is not in this backup: {why}");
+        }
         let line = format!(
             "{}  LSN {}, encoding {}, {} files",
             manifest.digest,

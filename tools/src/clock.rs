@@ -5,6 +5,7 @@ use crate::settings::{DirectoryArgument, print_line};
 use clap::{Args, Subcommand};
 use gateway::set_back::{SetBack, set_back};
 use host::clock::Clock;
+use std::io::Write as _;
 use wire::instant::ts_text;
 
 #[derive(Subcommand)]
@@ -27,8 +28,15 @@ pub struct SetBackOptions {
 impl ClockVerb {
     pub fn run(self) -> Result<(), Failure> {
         let ClockVerb::SetBack(SetBackOptions { dir, dry_run }) = self;
-        let SetBack { from, to, lsn } = set_back(dir.path(), Clock::wall().wall_now(), dry_run)?;
+        let SetBack { from, to, lsn, history_left } = set_back(dir.path(), Clock::wall().wall_now(), dry_run)?;
         let (from, to) = (ts_text(from), ts_text(to));
+        if let Some(why) = history_left {
+            let _ = writeln!(
+                std::io::stderr(),
+                "warning: the price history could not be set back, and may have prices of the future: {why}\n\
+                 To begin again without old prices, move the folder history/ away."
+            );
+        }
         match lsn {
             Some(lsn) => print_line(format_args!("set back from {from} to {to}: record {lsn}")),
             None => print_line(format_args!("would be set back from {from} to {to}; nothing was written")),

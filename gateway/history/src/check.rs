@@ -7,6 +7,8 @@ use crate::store::{Size, Store, StoreError, Table};
 use std::fs;
 use std::path::Path;
 
+/// The journals, in a list of damage.
+const JOURNAL: &str = "journal";
 /// Memory for what is read meanwhile.
 const CACHE_BYTES: u64 = 8 << 20;
 
@@ -35,6 +37,7 @@ pub struct Sizes {
 /// A defect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
+    /// Or the journals, through which all tables are written.
     pub table: &'static str,
     /// The market whose rows are concerned; `None`: those of several.
     pub market: Option<u32>,
@@ -89,6 +92,10 @@ fn secs_of(table: Table) -> u64 {
 pub fn check(folder: &Path) -> Result<Checked, StoreError> {
     let store = Store::open_existing(folder, CACHE_BYTES)?;
     let mut checked = Checked { rows: 0, damages: Vec::new() };
+    if store.cut_bytes > 0 {
+        let problem = format!("{} damaged bytes were removed, and with them prices of the last hours", store.cut_bytes);
+        checked.note(Damage { table: JOURNAL, market: None, problem });
+    }
     let newest = store.known.newest;
     for table in Table::PRICES {
         let (mut from, mut step) = (Some(0), 1u32);
@@ -132,5 +139,50 @@ impl Checked {
         if self.damages.last() != Some(&damage) {
             self.damages.push(damage);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::{About, write_candle};
+    use crate::store::{Batch, FOLDER};
+    use crate::testing::copy_running;
+    use engine::book::candles::{Candle, Mid};
+
+    /// The check opens the tables, and the engine cuts a damaged journal by that: it is a problem all the same.
+    #[test]
+    fn a_journal_that_is_cut_is_a_problem() {
+        let running = tempfile::tempdir().expect("a folder");
+        let mut store = Store::open(running.path(), CACHE_BYTES).expect("a new store");
+        for minute in 0..4 {
+            let mut batch = Batch::default();
+            (0..50).for_each(|of| batch.put(Table::Minutes, key(of, minute), write_candle(&Candle::at(Mid(1)))));
+            store.write(batch, About { newest: Some(minute), ..About::default() }).expect("written");
+        }
+        let journal = std::path::Path::new(FOLDER).join("0.jnl");
+        let mut cases = 0;
+        // Nothing, a torn end as a kill leaves it, a tag that the engine does not know, a checksum that is wrong.
+        let harm = |bytes: &mut Vec<u8>, which: u32| match which {
+            1 => bytes.extend_from_slice(&[1, 0, 0]),
+            2 => bytes[0] = 0xee,
+            3 => bytes[60] ^= 0x04,
+            _ => {}
+        };
+        for (which, rows, is_damaged) in [(0, 200, false), (1, 200, false), (2, 0, true), (3, 0, true)] {
+            let place = tempfile::tempdir().expect("a folder");
+            copy_running(running.path(), place.path());
+            let mut bytes = fs::read(place.path().join(&journal)).expect("a journal");
+            bytes.truncate(bytes.len() - 5_000);
+            harm(&mut bytes, which);
+            fs::write(place.path().join(&journal), bytes).expect("written");
+            let checked = check(place.path()).expect("it can be opened");
+            let of: Vec<_> = checked.damages.iter().map(|damage| damage.table).collect();
+            assert_eq!((checked.rows, of), (rows, if is_damaged { vec![JOURNAL] } else { Vec::new() }), "{which}");
+            // It is whole from then on.
+            assert_eq!(check(place.path()).expect("it can be opened"), Checked { rows, damages: Vec::new() });
+            cases += 1;
+        }
+        println!("checks of a damaged journal: {cases} cases");
     }
 }

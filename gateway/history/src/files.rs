@@ -17,10 +17,13 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 const LOCK: &str = "lock";
 /// How often the opening begins again because the store has changed meanwhile.
 const TRIES: u32 = 64;
+/// The pause before that.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 /// An open file of a store.
 #[derive(Debug)]
@@ -67,6 +70,7 @@ pub fn store_files(folder: &Path) -> io::Result<Vec<StoreFile>> {
         if !may_repeat || tries_left == 0 {
             return Err(why);
         }
+        std::thread::sleep(TRY_AGAIN_AFTER);
     }
 }
 

@@ -7,11 +7,15 @@
 //! | `prices.rs` | the open hours in memory, what is written and when, answers to queries |
 //! | `row.rs` | keys and values as bytes |
 //! | `store.rs` | the tables on disk; the only file that knows their engine |
+//! | `opening.rs` | the opening of the store, in pieces |
 //! | `earlier.rs` | takes over the files of the format before the store |
 //! | `files.rs` | the files of the tables at one moment, for a backup |
 //! | `check.rs` | sizes and damage of a stopped store |
 //!
 //! May depend on `engine`, `wire` and `host`. It does not shape responses or interpret requests for charts.
+//!
+//! The job opens the store in its first turns, and moves the files of earlier programs into it: a start does not wait for
+//! that. Until then messages stay in their queue: queries wait as long as they may, and prices are added afterwards.
 //!
 //! One job owns the store, so neither the core nor the feed waits for a disk: the feed sends batches, a request
 //! sends a query and awaits the answer. Batches go before queries; queries whose requester has gone are skipped; beyond
@@ -26,6 +30,7 @@
 mod check;
 mod earlier;
 mod files;
+mod opening;
 mod prices;
 mod recorder;
 mod row;
@@ -42,6 +47,7 @@ pub use recorder::Recorder;
 pub use store::{FOLDER, StoreError};
 
 use crossbeam::queue::ArrayQueue;
+use earlier::Step;
 use engine::amount::Qty;
 use engine::book::Books;
 use engine::id::{InstrumentId, MarketId};
@@ -49,14 +55,15 @@ use engine::notice::{Notice, OrderFact};
 use engine::time::Timestamp;
 use host::job::{JobWaker, Next, Work};
 use host::thread::Stop;
+use opening::Opening;
 use prices::{MinuteCandle, Prices};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -70,11 +77,15 @@ const FILLS_MAX: usize = 16_384;
 const QUERIES_MAX: usize = 1_024;
 /// How long a request waits for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Pause while earlier files are moved and the store does not keep up.
+const MOVE_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 /// A message to the job.
 pub enum Message {
     /// A batch of the feed, and the number of batches in flight.
     Prices(Vec<MinuteCandle>, Arc<AtomicUsize>),
+    /// The prices that follow were sent in an earlier run, too.
+    Replay,
     Find(Query),
 }
 
@@ -180,7 +191,16 @@ impl PriceHistory for Reader {
 
 /// The job that keeps the history. It counts fills after each message, and whenever it has slept.
 pub struct History {
+    /// The store is not open yet.
+    opening: Option<Opening>,
     prices: Prices,
+    /// The newest minute that the store had when it was opened; the recorder has its start in seconds.
+    known: u32,
+    known_to: Arc<AtomicU64>,
+    /// Prices before that minute are skipped.
+    is_replay: bool,
+    /// Shares filled while the store is not open, by minute and token.
+    held: BTreeMap<(u32, InstrumentId), Qty>,
     books: Arc<Books>,
     fills: Fills,
     messages: Receiver<Message>,
@@ -191,28 +211,44 @@ pub struct History {
 }
 
 impl History {
-    /// The history of a directory; without a directory it is kept only in memory. `cache_bytes` of what was read from
-    /// the disk stay in memory.
+    /// The history of a directory, which the job opens; without a directory it is kept only in memory. `cache_bytes` of
+    /// what was read from the disk stay in memory.
     pub fn open(
         dir: Option<PathBuf>,
         cache_bytes: u64,
         books: Arc<Books>,
         fills: Fills,
     ) -> (History, Recorder, Reader) {
-        let prices = Prices::open(dir.as_deref(), cache_bytes);
-        let known_to = prices.newest().map_or(Timestamp(0), |minute| Timestamp::from_secs(u64::from(minute) * 60));
-        let (messages, receiver) = Messages::channel();
-        let history = History::new(prices, books, fills, receiver, messages.waker.clone());
+        let ((messages, receiver), known_to) = (Messages::channel(), Arc::default());
+        let history = History {
+            opening: dir.map(|dir| Opening::new(dir, cache_bytes)),
+            prices: Prices::in_memory(),
+            known: 0,
+            known_to: Arc::clone(&known_to),
+            is_replay: false,
+            held: BTreeMap::new(),
+            books,
+            fills,
+            messages: receiver,
+            waker: messages.waker.clone(),
+            written: Instant::now(),
+            waiting: VecDeque::new(),
+        };
         (history, Recorder::new(messages.clone(), known_to), Reader::new(messages))
     }
 
-    fn new(prices: Prices, books: Arc<Books>, fills: Fills, messages: Receiver<Message>, waker: JobWaker) -> History {
-        History { prices, books, fills, messages, waker, written: Instant::now(), waiting: VecDeque::new() }
+    /// Begins with what was opened.
+    fn begin(&mut self, opened: Opening) {
+        self.prices = opened.end();
+        self.known = self.prices.newest().unwrap_or(0);
+        self.known_to.store(u64::from(self.known) * 60, Ordering::Relaxed);
     }
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Prices(candles, in_flight) => {
+            Message::Replay => self.is_replay = true,
+            Message::Prices(mut candles, in_flight) => {
+                candles.retain(|candle| !self.is_replay || candle.minute >= self.known);
                 self.prices.add(&candles);
                 in_flight.fetch_sub(1, Ordering::Relaxed);
                 // After the prices, so that a fill finds the row of its minute.
@@ -240,12 +276,19 @@ impl History {
     fn count_fills(&mut self) {
         while let Some((instrument, shares, at)) = self.fills.0.pop() {
             let minute = u32::try_from(self.books.venue_now(at).secs() / 60).unwrap_or(u32::MAX);
-            self.prices.fill(instrument.market().0, instrument.outcome(), shares, minute);
+            let held = self.held.entry((minute, instrument)).or_default();
+            held.0 = held.0.saturating_add(shares.0);
+        }
+        if self.opening.is_none() {
+            for ((minute, instrument), shares) in std::mem::take(&mut self.held) {
+                self.prices.fill(instrument.market().0, instrument.outcome(), shares, minute);
+            }
         }
     }
 
     fn write(&mut self) {
-        if self.prices.unwritten() <= FEW_ROWS || self.written.elapsed() >= WRITE_EVERY {
+        let is_due = self.prices.has_ended_hours() || self.written.elapsed() >= WRITE_EVERY;
+        if self.prices.unwritten() <= FEW_ROWS || is_due {
             self.prices.write();
             self.written = Instant::now();
         }
@@ -256,6 +299,16 @@ impl Work for History {
     type Error = Infallible;
 
     fn take_turn(&mut self, _: &Stop) -> Result<Next, Infallible> {
+        if let Some(mut opening) = self.opening.take() {
+            let step = opening.step();
+            if step == Step::Over {
+                self.begin(opening);
+                return Ok(Next::Again);
+            }
+            self.opening = Some(opening);
+            self.count_fills();
+            return Ok(if step == Step::Wait { Next::SleepFor(MOVE_AGAIN_AFTER) } else { Next::Again });
+        }
         if let Ok(message) = self.messages.try_recv() {
             self.take(message);
             return Ok(Next::Again);
@@ -269,6 +322,11 @@ impl Work for History {
 
     /// Writes the remaining rows, and makes everything durable.
     fn end(mut self) {
+        if let Some(mut opening) = self.opening.take() {
+            // The first step opens the store.
+            opening.step();
+            self.begin(opening);
+        }
         while let Ok(message) = self.messages.try_recv() {
             self.take(message);
         }

@@ -7,12 +7,11 @@
 //!
 //! Memory is bounded by the open hours, the cache and the memory tables of the store. Nothing here may stop a server: a
 //! store that cannot be opened is left as it is, and the prices are then kept in memory alone; rows that cannot be
-//! written stay in memory while there is room for them, and are then dropped.
+//! written stay in memory while there is room for them, and are then dropped. What was written can be read meanwhile.
 
 use super::earlier;
 use super::row::{
-    About, BATCH_ROWS, Key, MARKETS_MAX, MINUTES_KEPT_HOURS, Row, UNSEALED_MAX, fold_hour, key, minutes_of,
-    read_candle, slot, write_candle,
+    About, BATCH_ROWS, Key, MARKETS_MAX, Row, UNSEALED_MAX, fold_hour, key, minutes_of, read_candle, slot, write_candle,
 };
 use super::store::{Batch, Store, StoreError, Table, Value};
 use ahash::AHashSet;
@@ -31,8 +30,6 @@ const OPEN_HOURS: usize = 2;
 const OPEN_HOURS_MAX: usize = 4;
 /// Memory for what is read while prices are set back.
 const SET_BACK_CACHE_BYTES: u64 = 8 << 20;
-/// How long hours are kept.
-const HOURS_KEPT_DAYS: u32 = 730;
 /// A store whose writing has failed is opened again after this long.
 const OPEN_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
@@ -80,9 +77,10 @@ pub struct Prices {
 struct Tables {
     folder: PathBuf,
     cache_bytes: u64,
-    /// `None`: writing has failed.
+    /// `None`: it could not be opened again.
     store: Option<Store>,
-    failed: Instant,
+    /// When writing failed. The store is then only read, until it is opened again.
+    failed: Option<Instant>,
     /// A read failed; logged once.
     unreadable: Cell<bool>,
 }
@@ -115,21 +113,29 @@ impl Tables {
         Some(rows.into_iter().map(|(minute, candle)| Row { slot: (minute % 60) as u16, candle }).collect())
     }
 
-    /// The store, opened again if it failed some time ago.
+    /// The store, opened again if writing failed some time ago.
     fn writable(&mut self) -> Result<&mut Store, StoreError> {
-        if self.store.is_none() && self.failed.elapsed() >= OPEN_AGAIN_AFTER {
-            self.failed = Instant::now();
+        if let Some(failed) = self.failed {
+            if failed.elapsed() < OPEN_AGAIN_AFTER {
+                return Err(StoreError::Busy);
+            }
+            // Also if the opening fails.
+            self.failed = Some(Instant::now());
+            // Closed first: nothing opens it twice.
+            self.store = None;
             self.store = Some(Store::open_existing(&self.folder, self.cache_bytes)?);
+            self.failed = None;
         }
         self.store.as_mut().ok_or(StoreError::Busy)
     }
 
-    /// Writes to the store, which is closed if that fails.
+    /// Writes to the store, which is only read for some time if that fails.
     fn attempt(&mut self, write: impl FnOnce(&mut Store) -> Result<(), StoreError>) -> Result<(), StoreError> {
-        let written = write(self.writable()?);
+        // Rows would be encoded for nothing.
+        let store = self.writable()?;
+        let written = if store.is_busy() { Err(StoreError::Busy) } else { write(store) };
         if written.as_ref().is_err_and(|error| !matches!(error, StoreError::Busy)) {
-            self.store = None;
-            self.failed = Instant::now();
+            self.failed = Some(Instant::now());
         }
         written
     }
@@ -142,10 +148,9 @@ pub fn candle(value: &[u8]) -> Result<Candle, StoreError> {
 }
 
 impl Prices {
-    /// Opens the prices of a directory, which is created if needed. Without a usable directory, they are kept only in
-    /// memory.
-    pub fn open(folder: Option<&Path>, cache_bytes: u64) -> Prices {
-        let mut prices = Prices {
+    /// No prices, which are kept only in memory.
+    pub fn in_memory() -> Prices {
+        Prices {
             tables: None,
             about: About::default(),
             open: BTreeMap::new(),
@@ -154,30 +159,15 @@ impl Prices {
             last: BTreeMap::new(),
             waiting: BTreeMap::new(),
             failing: false,
-        };
-        let Some(folder) = folder else { return prices };
-        let opened = Store::open(folder, cache_bytes).and_then(|mut store| {
-            earlier::take_over(folder, &mut store)?;
-            Ok(store)
-        });
-        match opened {
-            Ok(store) => {
-                prices.about = store.known.clone();
-                prices.partial = prices.about.unsealed.clone();
-                prices.tables = Some(Tables {
-                    folder: folder.to_owned(),
-                    cache_bytes,
-                    store: Some(store),
-                    failed: Instant::now(),
-                    unreadable: Cell::default(),
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, dir = %folder.display(), "the price history is kept only in memory: its store \
-                    cannot be used, and stays as it is")
-            }
         }
-        prices
+    }
+
+    /// The prices of a store in that folder.
+    pub fn of(store: Store, folder: PathBuf, cache_bytes: u64) -> Prices {
+        let about = store.known.clone();
+        let partial = about.unsealed.clone();
+        let tables = Tables { folder, cache_bytes, store: Some(store), failed: None, unreadable: Cell::default() };
+        Prices { tables: Some(tables), about, partial, ..Prices::in_memory() }
     }
 
     /// Adds minutes from the feed: each continues the row of its minute.
@@ -195,7 +185,6 @@ impl Prices {
             }
             self.unwritten.insert((added.market, added.minute));
         }
-        self.settle();
     }
 
     /// Adds shares filled on this server. A market without a price has no row for them: they wait in memory for its
@@ -211,7 +200,6 @@ impl Prices {
         let candle = slot(rows, (minute % 60) as u16, Candle::at(last));
         add(&mut candle.volume[outcome as usize], shares);
         self.unwritten.insert((market, minute));
-        self.settle();
     }
 
     /// The last price of a market; after a start that of its newest row.
@@ -255,8 +243,15 @@ impl Prices {
         self.unwritten.len()
     }
 
-    /// Writes the open rows that have changed. Rows that cannot be written are tried again the next time.
+    /// Whether there are hours that are over and not sealed.
+    pub fn has_ended_hours(&self) -> bool {
+        self.about.unsealed.len() > OPEN_HOURS
+    }
+
+    /// Seals hours that are over, and writes the open rows that have changed. Rows that cannot be written are tried again
+    /// the next time.
     pub fn write(&mut self) {
+        self.settle();
         let Some(tables) = &mut self.tables else { return self.unwritten.clear() };
         if self.unwritten.is_empty() {
             return;
@@ -271,8 +266,8 @@ impl Prices {
     /// Writes the remaining rows, durably.
     pub fn end(&mut self) {
         self.write();
-        if let Some(store) = self.tables.as_ref().and_then(|tables| tables.store.as_ref()) {
-            let synced = store.sync();
+        if let Some(tables) = &mut self.tables {
+            let synced = tables.attempt(|store| store.sync());
             self.written(synced);
         }
     }
@@ -291,28 +286,31 @@ impl Prices {
 
     /// Seals hours that are over, down to the number that stays open.
     fn settle(&mut self) {
-        while self.about.unsealed.len() > OPEN_HOURS {
+        while self.has_ended_hours() {
             let oldest = *self.about.unsealed.first().expect("there are several");
             let sealed = if self.tables.is_some() { self.seal(oldest) } else { Ok(()) };
             let has_failed = sealed.is_err();
             self.written(sealed);
-            if !has_failed {
-                self.about.unsealed.remove(&oldest);
-                self.partial.remove(&oldest);
-                self.forget(oldest);
-            } else if self.open.len() > OPEN_HOURS_MAX
-                && let Some(hour) = self.open.keys().next().copied()
-            {
-                // Some of its minutes may have been written.
-                self.partial.insert(hour);
-                self.forget(hour);
-                if self.about.unsealed.len() > UNSEALED_MAX / 2 {
-                    self.about.unsealed.remove(&oldest);
-                }
-                return;
-            } else {
-                return;
+            if has_failed {
+                return self.bound();
             }
+            self.about.unsealed.remove(&oldest);
+            self.partial.remove(&oldest);
+            self.forget(oldest);
+        }
+    }
+
+    /// Drops hours from memory that are too many, after those before them could not be sealed.
+    fn bound(&mut self) {
+        while self.open.len() > OPEN_HOURS_MAX
+            && let Some(hour) = self.open.keys().next().copied()
+        {
+            // Some of its minutes may have been written.
+            self.partial.insert(hour);
+            self.forget(hour);
+        }
+        while self.about.unsealed.len() > UNSEALED_MAX / 2 {
+            self.about.unsealed.pop_first();
         }
     }
 
@@ -336,8 +334,7 @@ impl Prices {
         let newest = self.about.newest.unwrap_or(0) / 60;
         let mut about = self.about.clone();
         about.unsealed.remove(&hour);
-        about.minutes_from = about.minutes_from.max(newest.saturating_sub(MINUTES_KEPT_HOURS));
-        about.hours_from = about.hours_from.max((newest / 24).saturating_sub(HOURS_KEPT_DAYS) * 24);
+        about.keep_from(newest);
         let folded = rows.into_iter().filter_map(|(market, rows)| Some((key(market, hour), fold_hour(&rows)?)));
         tables.attempt(|store| {
             put_all(store, Table::Hours, folded, &self.about)?;
@@ -517,10 +514,11 @@ fn remove_all(store: &mut Store, table: Table, keys: RangeInclusive<Key>, about:
             let (market, time, _) = row?;
             batch.remove(table, key(market, time));
         }
-        match batch.len() {
-            0 => return Ok(()),
-            _ => store.write(batch, about.clone())?,
+        if batch.len() == 0 {
+            return Ok(());
         }
+        store.wait()?;
+        store.write(batch, about.clone())?;
     }
 }
 

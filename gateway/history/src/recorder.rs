@@ -11,7 +11,7 @@ use engine::book::listener::PriceListener;
 use engine::id::MarketId;
 use engine::time::{SECOND, Timestamp};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A batch is sent this long after its first note (server time), or when it has this many rows.
 const HAND_OVER_AFTER_US: u64 = SECOND / 2;
@@ -30,14 +30,14 @@ pub struct Recorder {
     rows: Vec<u32>,
     /// Server time of the batch's first note.
     since: Timestamp,
-    /// Start of the newest minute of the history as it was opened (venue time).
-    known_to: Timestamp,
-    /// Notes before this are skipped.
-    not_before: Timestamp,
+    /// Start of the newest minute of the history as it was opened, venue time in seconds; 0 until then.
+    known_to: Arc<AtomicU64>,
+    /// Notes before that are skipped. The history skips those that come before it is opened.
+    is_replay: bool,
 }
 
 impl Recorder {
-    pub(super) fn new(messages: Messages, known_to: Timestamp) -> Recorder {
+    pub(super) fn new(messages: Messages, known_to: Arc<AtomicU64>) -> Recorder {
         Recorder {
             messages,
             in_flight: Arc::default(),
@@ -45,14 +45,14 @@ impl Recorder {
             rows: Vec::new(),
             since: Timestamp(0),
             known_to,
-            not_before: Timestamp(0),
+            is_replay: false,
         }
     }
 
     /// A recorder whose batches go nowhere.
     #[cfg(any(test, feature = "testing"))]
     pub fn nowhere() -> Recorder {
-        Recorder::new(Messages::channel().0, Timestamp(0))
+        Recorder::new(Messages::channel().0, Arc::default())
     }
 
     /// Sends everything, however slow the history is.
@@ -68,12 +68,14 @@ impl Recorder {
 impl PriceListener for Recorder {
     /// Prices that follow were reported in an earlier run: those that the history has are skipped.
     fn begin_replay(&mut self) {
-        self.not_before = self.known_to;
+        self.is_replay = true;
+        // The receiver is gone only when the process ends.
+        let _ = self.messages.send(Message::Replay);
     }
 
     /// Records that the first outcome's price became `mid` at `venue_now`.
     fn note(&mut self, market: MarketId, venue_now: Timestamp, mid: Mid) {
-        if venue_now < self.not_before {
+        if self.is_replay && venue_now.secs() < self.known_to.load(Ordering::Relaxed) {
             return;
         }
         let index = market.0 as usize;
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn notes_of_a_minute_are_one_row_and_the_feed_never_waits() {
         let (messages, receiver) = Messages::channel();
-        let mut recorder = Recorder::new(messages, at(0));
+        let mut recorder = Recorder::new(messages, Arc::default());
         let taken = || match receiver.try_recv() {
             Ok(Message::Prices(candles, _)) => candles.len(),
             _ => 0,
@@ -160,8 +162,8 @@ mod tests {
 
     #[test]
     fn known_prices_are_skipped_when_they_are_repeated() {
-        let (messages, _receiver) = Messages::channel();
-        let mut recorder = Recorder::new(messages, at(0));
+        let (messages, receiver) = Messages::channel();
+        let mut recorder = Recorder::new(messages, Arc::new(AtomicU64::new(at(0).secs())));
         for (again, secs, count) in [(false, -60, 1), (true, -1, 1), (true, 0, 2), (true, 60, 3)] {
             if again {
                 recorder.begin_replay();
@@ -169,12 +171,13 @@ mod tests {
             recorder.note(MarketId(1), Timestamp((at(0).0 as i64 + secs * 1_000_000) as u64), Mid(1));
             assert_eq!(recorder.batch.len(), count, "{secs}");
         }
+        assert!(matches!(receiver.try_recv(), Ok(Message::Replay)), "the history skips them, too");
     }
 
     #[test]
     fn a_batch_that_cannot_be_sent_is_bounded() {
         let (messages, _receiver) = Messages::channel();
-        let mut recorder = Recorder::new(messages, at(0));
+        let mut recorder = Recorder::new(messages, Arc::default());
         recorder.in_flight.store(IN_FLIGHT_MAX, Ordering::Relaxed);
         for minute in 0..ROWS_MAX as u64 + 10 {
             recorder.note(MarketId(1), Timestamp::from_secs(minute * 60), Mid(1));

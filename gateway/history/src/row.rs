@@ -31,6 +31,8 @@ pub const UNSEALED_MAX: usize = 256;
 pub const MARKETS_MAX: u32 = 1 << 22;
 /// How long minutes are kept.
 pub const MINUTES_KEPT_HOURS: u32 = 7 * 24;
+/// How long hours are kept.
+pub const HOURS_KEPT_DAYS: u32 = 730;
 /// Rows of one batch, where there are many.
 pub const BATCH_ROWS: usize = 4_096;
 
@@ -105,6 +107,18 @@ impl About {
         write_leb((self.unsealed.len() - left_out) as u64, &mut out);
         self.unsealed.iter().skip(left_out).for_each(|hour| write_leb(u64::from(*hour), &mut out));
         out
+    }
+
+    /// Moves what is kept on to the newest hour.
+    pub fn keep_from(&mut self, newest: u32) {
+        self.minutes_from = self.minutes_from.max(newest.saturating_sub(MINUTES_KEPT_HOURS));
+        self.hours_from = self.hours_from.max((newest / 24).saturating_sub(HOURS_KEPT_DAYS) * 24);
+    }
+
+    /// The first minute that is kept.
+    pub fn first_minute(&self) -> u32 {
+        let hour = self.unsealed.first().map_or(self.minutes_from, |hour| self.minutes_from.min(*hour));
+        hour.saturating_mul(60)
     }
 
     /// The version of the value, if it is a later one.

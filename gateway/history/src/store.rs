@@ -47,7 +47,7 @@ pub const CURRENT: &str = "current";
 pub const TABLES: &str = "tables";
 /// Extension of journals.
 pub const JOURNAL: &str = "jnl";
-/// Extension of a damaged journal while it is cut.
+/// Extension of a whole journal that is damaged, while parts of it are tried.
 const DAMAGED: &str = "damaged";
 /// The last bytes of each batch in a journal.
 const BATCH_END: &[u8] = b"FJL\x03";
@@ -81,6 +81,8 @@ pub enum StoreError {
     Io(io::Error),
     /// The files are not those of a whole store.
     Damaged(String),
+    /// As [`StoreError::Damaged`]: a journal has a hole or wrong bytes.
+    Journal(String),
     /// Written by a later program.
     Later(String),
     /// Another process has it open.
@@ -93,7 +95,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Io(error) => error.fmt(f),
-            StoreError::Damaged(why) => write!(f, "it is damaged: {why}"),
+            StoreError::Damaged(why) | StoreError::Journal(why) => write!(f, "it is damaged: {why}"),
             StoreError::Later(what) => write!(f, "it was written by a later program: {what}"),
             StoreError::InUse => f.write_str("it is in use by another process"),
             StoreError::Busy => f.write_str("tables are not written to disk fast enough"),
@@ -128,6 +130,7 @@ impl From<fjall::Error> for StoreError {
             }
             fjall::Error::Poisoned => StoreError::Io(io::Error::other("an earlier write failed")),
             fjall::Error::Locked => StoreError::InUse,
+            fjall::Error::JournalRecovery(why) => StoreError::Journal(format!("{why} of a journal")),
             error => StoreError::Damaged(error.to_string()),
         }
     }
@@ -169,6 +172,11 @@ pub struct Store {
     kept: Arc<Kept>,
     /// What the last whole state of the prices was.
     pub known: About,
+    /// Bytes of whole batches that were cut off the journals when they were opened.
+    pub cut_bytes: u64,
+    /// Busy, in a test.
+    #[cfg(test)]
+    pub is_held: bool,
 }
 
 /// Rows that are written together.
@@ -230,18 +238,26 @@ impl Store {
         // Without one the engine would number new rows from zero, before the old ones.
         let no_journal = || StoreError::Damaged(format!("{} has no journal", place.display()));
         let journal = newest_journal(&place)?.ok_or_else(no_journal)?;
-        let whole = end_of_batches(&File::open(&journal)?)?;
-        let store = match Store::open_at(&place, cache_bytes) {
-            Err(StoreError::Damaged(why)) => cut_journal(&journal, &place, cache_bytes)
+        // The engine cuts sealed ones, too. They stay open here, since it may remove them meanwhile.
+        let mut journals = Vec::new();
+        for path in entries(&place)?.iter().filter(|path| is_journal(path)) {
+            let file = File::open(path)?;
+            journals.push((end_of_batches(&file)?, file));
+        }
+        let (mut store, cut_bytes) = match Store::open_at(&place, cache_bytes) {
+            // Cutting a journal that is sound would only lose rows.
+            Err(StoreError::Journal(why)) => cut_journal(&journal, &place, cache_bytes)
                 .map_err(|error| if let StoreError::Io(_) = error { error } else { StoreError::Damaged(why) })?,
-            opened => opened?,
+            opened => (opened?, 0),
         };
-        let left = journal.metadata()?.len();
-        if left < whole {
-            let bytes = whole - left;
+        store.cut_bytes = cut_bytes;
+        for (whole, file) in journals {
+            store.cut_bytes += whole.saturating_sub(file.metadata()?.len());
+        }
+        if store.cut_bytes > 0 {
             tracing::warn!(
-                bytes,
-                "the journal of the price history was damaged; its last bytes are removed, and with \
+                bytes = store.cut_bytes,
+                "a journal of the price history was damaged; its last bytes are removed, and with \
                 them prices of the last hours"
             );
         }
@@ -274,16 +290,25 @@ impl Store {
                 None => StoreError::Damaged("what is known of its prices cannot be read".to_owned()),
             })?,
         };
-        let store = Store { db, minutes, hours, about, kept, known };
-        store.keep(&store.known);
+        let store = Store {
+            db,
+            minutes,
+            hours,
+            about,
+            kept,
+            known,
+            cut_bytes: 0,
+            #[cfg(test)]
+            is_held: false,
+        };
+        store.keep();
         Ok(store)
     }
 
     /// From now on merges remove what is not kept.
-    fn keep(&self, about: &About) {
-        let hour = about.unsealed.first().map_or(about.minutes_from, |hour| about.minutes_from.min(*hour));
-        self.kept.minute.store(hour.saturating_mul(60), Ordering::Relaxed);
-        self.kept.hour.store(about.hours_from, Ordering::Relaxed);
+    fn keep(&self) {
+        self.kept.minute.store(self.known.first_minute(), Ordering::Relaxed);
+        self.kept.hour.store(self.known.hours_from, Ordering::Relaxed);
     }
 
     fn table(&self, table: Table) -> &Keyspace {
@@ -338,7 +363,10 @@ impl Store {
             }
         }
         writes.commit()?;
-        self.keep(&about);
+        // More may be kept from now on. What is not kept any more stays until this is durable: a merge is, and a power
+        // cut could bring back the earlier state, in which minutes count that have no row by hour.
+        self.kept.minute.fetch_min(about.first_minute(), Ordering::Relaxed);
+        self.kept.hour.fetch_min(about.hours_from, Ordering::Relaxed);
         self.known = about;
         if self.db.write_buffer_size() > MEMORY_BYTES {
             self.settle()?;
@@ -361,7 +389,12 @@ impl Store {
         Ok(())
     }
 
-    fn is_busy(&self) -> bool {
+    /// Whether a write would be refused with [`StoreError::Busy`].
+    pub fn is_busy(&self) -> bool {
+        #[cfg(test)]
+        if self.is_held {
+            return true;
+        }
         Table::PRICES.map(|table| self.table(table)).iter().any(|table| {
             table.sealed_memtable_count() >= MEMORY_TABLES_MAX || table.l0_table_count() >= LEVEL_FILES_MAX
         })
@@ -380,12 +413,14 @@ impl Store {
         Ok(())
     }
 
-    /// Makes everything that was written durable.
+    /// Makes everything that was written durable. From then on merges remove what is not kept.
     ///
     /// # Errors
     /// As [`Store::write`].
     pub fn sync(&self) -> Result<(), StoreError> {
-        Ok(self.db.persist(PersistMode::SyncAll)?)
+        self.db.persist(PersistMode::SyncAll)?;
+        self.keep();
+        Ok(())
     }
 
     /// Writes everything into sorted files, and merges them.
@@ -470,7 +505,7 @@ fn check_marker(place: &Path) -> Result<(), StoreError> {
 fn check_layout(place: &Path) -> Result<(), StoreError> {
     let unfit = |path: &Path, what: &str| Err(StoreError::Damaged(format!("{} {what}", path.display())));
     for path in entries(place)? {
-        if path.extension().is_some_and(|extension| extension == JOURNAL) && !(is_numbered(&path) && path.is_file()) {
+        if is_journal(&path) && !(is_numbered(&path) && path.is_file()) {
             return unfit(&path, "is not a journal");
         }
     }
@@ -506,28 +541,51 @@ fn is_numbered(path: &Path) -> bool {
     path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| stem.parse::<u64>().is_ok())
 }
 
+fn is_journal(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == JOURNAL)
+}
+
 /// The journal that is written to.
 fn newest_journal(place: &Path) -> io::Result<Option<PathBuf>> {
     let mut newest = None;
     for entry in fs::read_dir(place)? {
         let path = entry?.path();
         let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
-        if let Some(number) = number.filter(|_| path.extension().is_some_and(|extension| extension == JOURNAL)) {
+        if let Some(number) = number.filter(|_| is_journal(&path)) {
             newest = newest.max(Some((number, path)));
         }
     }
     Ok(newest.map(|(_, path)| path))
 }
 
-/// Undoes what a kill during [`cut_journal`] left.
+/// Undoes what a crash during [`cut_journal`] left: a whole journal under its other name counts again. It is removed if
+/// the journal that counts has batches that it lacks: then it is not whole, or the store was written to since.
 fn put_back(place: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(place)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == DAMAGED) {
-            fs::rename(&path, path.with_extension(JOURNAL))?;
+    for whole in entries(place)? {
+        if whole.extension().is_none_or(|extension| extension != DAMAGED) {
+            continue;
         }
+        let journal = whole.with_extension(JOURNAL);
+        if journal.try_exists()? && has_more(&journal, &whole)? {
+            fs::remove_file(&whole)?;
+        } else {
+            fs::rename(&whole, &journal)?;
+        }
+        sync_folder(place)?;
     }
     Ok(())
+}
+
+/// Whether a journal has batches where it differs from another one, or after the end of that one.
+fn has_more(journal: &Path, other: &Path) -> io::Result<bool> {
+    let (end, own, other) = (end_of_batches(&File::open(journal)?)?, fs::read(journal)?, fs::read(other)?);
+    let same = own.iter().zip(&other).take_while(|(own, other)| own == other).count();
+    Ok(end > same as u64)
+}
+
+/// Makes the names in a folder durable.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 /// Where the last batch of a journal seems to end; zeros without meaning may follow.
@@ -555,42 +613,55 @@ pub fn end_of_batches(journal: &File) -> io::Result<u64> {
 }
 
 /// Opens a store whose newest journal the engine refuses, with as much of it as the engine takes: a journal is taken up
-/// to a place and refused beyond it, so that a binary search over the ends of its batches finds the place. The whole
-/// journal is kept beside it until the store is open.
-fn cut_journal(journal: &Path, place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
+/// to a place and refused beyond it, so that a binary search over the ends of its batches finds the place.
+///
+/// The whole journal has another name until the store is open, and copies of its first bytes are tried in its place. It
+/// is never written to, and its names are durable before and after: so a crash at any point leaves it, or what was
+/// taken of it. Returns how many bytes of batches were not.
+fn cut_journal(journal: &Path, place: &Path, cache_bytes: u64) -> Result<(Store, u64), StoreError> {
     let whole = journal.with_extension(DAMAGED);
     let bytes = fs::read(journal)?;
-    fs::write(&whole, &bytes)?;
-    let mut ends = vec![0];
-    ends.extend(memchr::memmem::find_iter(&bytes, BATCH_END).map(|at| at + BATCH_END.len()));
-    let opens = |end: &usize| -> Result<Option<Store>, StoreError> {
-        fs::write(journal, &bytes[..*end])?;
-        match Store::open_at(place, cache_bytes) {
-            Err(StoreError::Damaged(_)) => Ok(None),
-            opened => opened.map(Some),
+    File::open(journal)?.sync_all()?;
+    fs::rename(journal, &whole)?;
+    sync_folder(place)?;
+    let cut = cut_open(journal, &bytes, place, cache_bytes);
+    match &cut {
+        Ok((store, _)) => {
+            store.sync()?;
+            // The cut journal has its name before the whole one is gone, which it is before the next write: otherwise a
+            // power cut could bring the whole one back.
+            sync_folder(place)?;
+            fs::remove_file(&whole)?;
         }
+        Err(_) => fs::rename(&whole, journal)?,
+    }
+    sync_folder(place)?;
+    cut
+}
+
+/// Opens a store with as many batches of its newest journal as the engine takes, and returns how many bytes of batches
+/// it does not.
+fn cut_open(journal: &Path, bytes: &[u8], place: &Path, cache_bytes: u64) -> Result<(Store, u64), StoreError> {
+    let opens = |end: usize| -> Result<Store, StoreError> {
+        fs::write(journal, &bytes[..end])?;
+        Store::open_at(place, cache_bytes)
     };
+    // If this is refused, the damage is elsewhere.
+    drop(opens(0)?);
+    let mut ends = vec![0];
+    ends.extend(memchr::memmem::find_iter(bytes, BATCH_END).map(|at| at + BATCH_END.len()));
     let (mut taken, mut refused) = (0, ends.len());
     while refused - taken > 1 {
         let middle = taken + (refused - taken) / 2;
-        if opens(&ends[middle])?.is_some() {
-            taken = middle;
-        } else {
-            refused = middle;
+        match opens(ends[middle]) {
+            Ok(_) => taken = middle,
+            Err(StoreError::Journal(_)) => refused = middle,
+            Err(error) => return Err(error),
         }
     }
-    match opens(&ends[taken])? {
-        Some(store) => {
-            store.sync()?;
-            fs::remove_file(&whole)?;
-            Ok(store)
-        }
-        // The damage is elsewhere.
-        None => {
-            fs::rename(&whole, journal)?;
-            Err(StoreError::Damaged("its tables cannot be opened".to_owned()))
-        }
-    }
+    let store = opens(ends[taken])?;
+    let left = fs::metadata(journal)?.len();
+    Ok((store, (ends[ends.len() - 1] as u64).saturating_sub(left)))
 }
 
 /// Removes rows before a time from a table of prices.

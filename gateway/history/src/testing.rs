@@ -1,10 +1,25 @@
 //! What tests of several files share.
 
+use crate::earlier::Step;
 use crate::files::store_files;
+use crate::opening::Opening;
+use crate::prices::Prices;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
+
+impl Prices {
+    /// Opens the prices of a folder as the job does; without a usable one they are kept only in memory.
+    pub fn open(folder: Option<&Path>, cache_bytes: u64) -> Prices {
+        let Some(folder) = folder else { return Prices::in_memory() };
+        let mut opening = Opening::new(folder.to_owned(), cache_bytes);
+        while opening.step() != Step::Over {
+            std::thread::yield_now();
+        }
+        opening.end()
+    }
+}
 
 /// Copies the store of a history as it is at this moment, and as a kill would leave it.
 pub fn copy_running(from: &Path, to: &Path) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::{contents, copy};
 use engine::book::candles::{Candle, Grid, Mid};
 use engine::book::listener::PriceListener as _;
 use host::job::Job;
@@ -107,6 +108,78 @@ fn prices_go_before_queries_and_fills_after_prices() {
     assert!(too_late.blocking_recv().is_err(), "a query at the end gets no answer, and does not wait for ever");
 }
 
+/// Files of an earlier program, with prices of market 0.
+const EARLIER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/files");
+
+/// The points of market 0 by minute, after the turns that this takes.
+fn minutes_of_first(history: &mut History, reader: &Reader) -> Vec<(u64, Candle)> {
+    let permit = reader.permits.clone().try_acquire_owned().expect("a permit");
+    let (answer, mut found) = oneshot::channel();
+    let wanted = HistoryQuery { grid: Grid::minutes(1), most: 100_000, coarser: &[] };
+    let query = Query { market: 0, secs: 0..=u64::MAX, wanted, answer, _permit: permit };
+    reader.messages.send(Message::Find(query)).expect("the history is there");
+    turns(history);
+    let found = found.try_recv().expect("an answer");
+    assert!(!found.broken, "of the store");
+    found.points.iter().map(|point| (point.start / 60, point.candle)).collect()
+}
+
+/// Turns until there is nothing to do.
+fn turns(history: &mut History) -> u32 {
+    let mut count = 1;
+    while history.take_turn(&Stop::new()).expect("it never fails") != Next::Sleep {
+        count += 1;
+    }
+    count
+}
+
+/// The store is opened, and earlier files are moved, by turns of the job: prices and fills until then are added
+/// afterwards, but for those that the store has.
+#[test]
+fn a_start_does_not_wait_for_its_history() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    copy(std::path::Path::new(EARLIER), place.path());
+    let files = contents(place.path());
+    let open = || History::open(Some(place.path().to_owned()), 1 << 20, Arc::new(Books::new()), Fills::default());
+    let (mut history, mut recorder, reader) = open();
+    assert_eq!(contents(place.path()), files, "nothing was touched");
+    // A recording that is repeated: its first minutes are known, and its last one goes on.
+    recorder.begin_replay();
+    recorder.note(MarketId(0), Timestamp::from_secs(0), Mid(1));
+    recorder.flush();
+    assert_eq!(contents(place.path()), files);
+    let steps = turns(&mut history);
+    assert!(steps as usize > files.len(), "{steps} turns");
+    let known = minutes_of_first(&mut history, &reader);
+    let newest = u64::from(history.known);
+    assert!(known.len() > 5 && known.iter().all(|(minute, _)| (1..=newest).contains(minute)), "{known:?}");
+    // Now the recorder skips them by itself.
+    recorder.note(MarketId(0), Timestamp::from_secs(newest * 60 - 1), Mid(1));
+    recorder.flush();
+    assert!(history.messages.try_recv().is_err(), "a known price was sent");
+    drop((history, recorder, reader));
+    // Before the first turn of the next run: a query, a price and a fill. Then it is stopped, or goes on.
+    for (after, stops) in [(1, true), (2, false)] {
+        let (mut history, mut recorder, reader) = open();
+        let at = Timestamp::from_secs((newest + after) * 60);
+        history.fills.0.push((MarketId(0).instrument(engine::id::Outcome::First), Qty(5), at)).expect("room");
+        recorder.note(MarketId(0), at, Mid(40));
+        recorder.flush();
+        if stops {
+            history.end();
+            history = open().0;
+            assert_eq!(turns(&mut history), 3, "opened, begun, and no work");
+            drop(history);
+            continue;
+        }
+        turns(&mut history);
+        let candle = Candle { volume: [Qty(5), Qty(0)], ..Candle::at(Mid(40)) };
+        let expected: Vec<_> = known.iter().copied().chain([1, 2].map(|after| (newest + after, candle))).collect();
+        assert_eq!(minutes_of_first(&mut history, &reader), expected);
+    }
+    println!("starts with a history: 4 cases, {steps} turns for {} files", files.len());
+}
+
 /// Takes a message, and panics.
 struct Failing(Receiver<Message>);
 
@@ -126,7 +199,7 @@ fn a_failed_history_ends_alone() {
     let lost = reader.clone();
     let job = Job::new("history", Duration::from_secs(1), move || Failing(receiver));
     let running = job.spare("it has failed", move || lost.lose()).start(&Stop::new()).expect("a thread");
-    let mut recorder = Recorder::new(messages, Timestamp(0));
+    let mut recorder = Recorder::new(messages, Arc::default());
     assert!(!reader.is_lost());
     for minute in 0..10 {
         recorder.note(MarketId(1), Timestamp::from_secs(60 * minute), Mid(1));

@@ -36,6 +36,9 @@ pub struct Manifest {
     pub digest_encoding: u32,
     /// Whether the secrets of the server are among the files.
     pub with_secrets: bool,
+    /// Why the price history is not among the files, if it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_left_out: Option<String>,
     /// In copying order.
     pub files: Vec<FileEntry>,
 }

@@ -99,6 +99,56 @@ fn planning_ends_when_the_peer_leaves_or_the_room_is_wanted() {
     println!("ends of planning: {} cases", cases + 1);
 }
 
+/// The price history cannot be read: the backup has everything else, and says so.
+#[test]
+fn a_damaged_history_is_left_out() {
+    let live = Place::new();
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let stopped = place.path().join("log");
+    let recovery = recover(&stopped, Options { segment_bytes: SEGMENT_BYTES, ..Options::default() }, 1).expect("a log");
+    let started = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+    let wal::Running { mut log, syncer, .. } = started;
+    log.append(Kind::Padding, 1, 1, 2, &[0; 8]).expect("there is room");
+    syncer.finish().expect("the disk is there");
+    drop(log);
+    // Files of its store, and whether it can be read.
+    let stores: [(&[&str], bool); 4] = [
+        (&["version", "0.jnl", "keyspaces/0/current", "keyspaces/0/v0", "keyspaces/0/tables/1"], true),
+        (&["version", "0.jnl", "keyspaces/0/v0"], false),
+        (&["version", "0.jnl", "keyspaces/notes.txt"], false),
+        (&["version", "0.jnl"], false),
+    ];
+    let mut cases = 0;
+    for (names, is_whole) in stores {
+        for directory in [&stopped, &live.running.directory] {
+            let history = directory.join("history");
+            for name in names {
+                let path = history.join("store").join(name);
+                fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+                fs::write(path, name).expect("written");
+            }
+            let source = match directory == &stopped {
+                true => Source::stopped(directory, false, Timestamp(1)),
+                false => Source::live(&live.running, false, Timestamp(1), || true),
+            };
+            let out = place.path().join(format!("out-{cases}"));
+            let manifest = source.and_then(|source| source.copy(Folder::begin(&out).expect("a new folder")));
+            let manifest = manifest.expect("the log is sound");
+            let copied = manifest.files.iter().filter(|file| file.name.starts_with("history/")).count();
+            assert_eq!(
+                (copied, manifest.history_left_out.is_none()),
+                (if is_whole { 5 } else { 0 }, is_whole),
+                "{names:?}"
+            );
+            let written = fs::read(out.join(MANIFEST)).expect("the last file");
+            assert_eq!(serde_json::from_slice::<Manifest>(&written).expect("JSON"), manifest);
+            fs::remove_dir_all(history).expect("it was made");
+            cases += 1;
+        }
+    }
+    println!("histories of backups: {cases} cases");
+}
+
 #[test]
 fn only_leftovers_of_an_interrupted_backup_are_removed() {
     let place = tempfile::tempdir().expect("a temporary folder");

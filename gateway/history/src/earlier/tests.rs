@@ -94,6 +94,33 @@ fn an_interrupted_move_is_repeated() {
     println!("interrupted moves: {cases} cases");
 }
 
+/// The move waits for a store that does not keep up, and writes a bounded batch in each step.
+#[test]
+fn a_move_is_done_in_steps() {
+    let place = golden();
+    let mut store = Store::open(place.path(), CACHE_BYTES).expect("a new store");
+    let mut moving = Move::begin(place.path(), &store).expect("readable").expect("there are files");
+    let (mut steps, mut before) = (0, 0);
+    let count = |store: &Store| Table::PRICES.map(|table| store.scan(table, [0; 8]..=[0xff; 8]).count()).iter().sum();
+    loop {
+        store.is_held = true;
+        assert_eq!(moving.step(&mut store).expect("it waits"), Step::Wait);
+        assert_eq!(count(&store), before, "step {steps}");
+        store.is_held = false;
+        let step = moving.step(&mut store).expect("it is written");
+        let rows: usize = count(&store);
+        assert!(rows <= before + BATCH_ROWS, "step {steps}");
+        (steps, before) = (steps + 1, rows);
+        if step == Step::Over {
+            break;
+        }
+        assert_eq!((step, store.known.newest), (Step::Again, None), "a crash repeats everything");
+    }
+    drop(store);
+    assert_eq!(answers(place.path()), ANSWERS);
+    println!("steps of a move: {steps} cases");
+}
+
 /// A row that the store has wins, and what an earlier program recorded after a return to it is added.
 #[test]
 fn rows_of_the_store_win() {
@@ -128,13 +155,51 @@ fn damaged_files_are_left_out_and_stay() {
         let wrong = wrong.count();
         assert!(wrong == 0 || name == TRAIL, "{what}: {wrong} wrong rows");
         let left = earlier_files(folder);
-        assert!(left.is_empty() || left == [name] || folder.join(name).is_dir(), "{what}: {left:?}");
-        stayed += u32::from(!left.is_empty());
-        assert_eq!(answers(folder), found, "{what}: at the next start");
+        assert!(left.is_empty() || folder.join(name).is_dir(), "{what}: {left:?}");
+        let damaged = folder.join(format!("{name}{DAMAGED}"));
+        stayed += u32::from(damaged.exists());
+        // It is not taken over again: a row that is gone from the store stays away.
+        let mut store = Store::open(folder, CACHE_BYTES).expect("a sound store");
+        let first = store.scan(Table::Minutes, [0; 8]..=[0xff; 8]).next().map(|row| row.expect("sound"));
+        let mut batch = Batch::default();
+        first.iter().for_each(|(market, minute, _)| batch.remove(Table::Minutes, key(*market, *minute)));
+        let about = store.known.clone();
+        store.write(batch, about).expect("written");
+        drop(store);
+        answers(folder);
+        let store = Store::open(folder, CACHE_BYTES).expect("a sound store");
+        let gone = first.map(|(market, minute, _)| store.has(Table::Minutes, key(market, minute)).expect("readable"));
+        assert_ne!(gone, Some(true), "{what}: at the next start");
         cases += 1;
     });
     println!("damaged earlier files: {cases} cases, {stayed} stayed");
     assert!(stayed > cases / 2);
+}
+
+/// Hours that are not kept any more are not put back.
+#[test]
+fn hours_that_are_too_old_are_left_out() {
+    let mut hours: Vec<u32> = ANSWERS
+        .lines()
+        .filter(|line| line.split(' ').nth(1) == Some("3600"))
+        .filter_map(|line| line.split(' ').nth(2)?.parse::<u32>().ok())
+        .map(|start| start / 3_600)
+        .collect();
+    hours.sort_unstable();
+    hours.dedup();
+    let (mut cases, newest) = (0, hours[hours.len() - 1]);
+    for hours_from in hours {
+        let place = golden();
+        let mut store = Store::open(place.path(), CACHE_BYTES).expect("a new store");
+        let about = About { newest: Some(newest * 60), hours_from, ..About::default() };
+        store.write(Batch::default(), about).expect("written");
+        take_over(place.path(), &mut store).expect("moved");
+        let mut rows = store.scan(Table::Hours, [0; 8]..=[0xff; 8]).map(|row| row.expect("sound").1);
+        assert!(rows.all(|hour| hour >= hours_from), "{hours_from}");
+        cases += 1;
+    }
+    println!("hours that are too old: {cases} cases");
+    assert!(cases > 2);
 }
 
 /// Any bytes: no panic, and no candle that the store could not read again.

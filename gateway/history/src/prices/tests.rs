@@ -1,4 +1,5 @@
 use super::*;
+use crate::row::{HOURS_KEPT_DAYS, MINUTES_KEPT_HOURS};
 use crate::store::FOLDER;
 use crate::testing::{copy_running, damage};
 use engine::book::candles::{MINUTES_MAX, fold};
@@ -277,6 +278,12 @@ fn without_a_directory_memory_is_bounded() {
     assert_eq!(fold(all(&prices, 1, MINUTES_MAX), Grid::minutes(MINUTES_MAX)).len(), 2);
 }
 
+/// Lets the pause after a failed write be over.
+fn end_pause(prices: &mut Prices) {
+    let failed = &mut prices.tables.as_mut().expect("a directory").failed;
+    *failed = failed.and_then(|failed| failed.checked_sub(OPEN_AGAIN_AFTER));
+}
+
 /// A store that cannot be written is opened again later; meanwhile little is kept, and nothing is written twice.
 #[test]
 fn a_store_that_fails_is_opened_again() {
@@ -284,18 +291,28 @@ fn a_store_that_fails_is_opened_again() {
     let mut prices = open(dir.path());
     prices.add(&[minute_at(1, FIRST_HOUR * 60, 1), minute_at(2, FIRST_HOUR * 60, 1)]);
     prices.write();
+    let old = all(&prices, 1, 60);
+    // A full disk: the store fails, is opened again after the pause, and fails again.
+    for time in 0..2 {
+        let tables = prices.tables.as_mut().expect("a directory");
+        let failed = tables.attempt(|_| Err(StoreError::Io(std::io::Error::other("as planned"))));
+        assert!(matches!(failed, Err(StoreError::Io(_))), "time {time}");
+        // No write is tried during the pause.
+        let refused = tables.attempt(|_| panic!("the store is not written to"));
+        assert!(matches!(refused, Err(StoreError::Busy)), "time {time}");
+        assert_eq!(all(&prices, 1, 60), old, "time {time}: what was written before can be read");
+        end_pause(&mut prices);
+    }
     let tables = prices.tables.as_mut().expect("a directory");
-    let failed = tables.attempt(|_| Err(StoreError::Io(std::io::Error::other("as planned"))));
-    assert!(failed.is_err() && tables.store.is_none());
+    tables.failed = Some(Instant::now());
     for hour in 0..50 {
         prices.add(&[minute_at(1, (FIRST_HOUR + hour) * 60 + 1, 2)]);
         prices.write();
     }
     let found = prices.find(1, 0..=u64::MAX, 60);
-    assert_eq!((found.buckets.len(), found.broken), (OPEN_HOURS_MAX, true));
+    assert_eq!((found.buckets.len(), found.broken), (old.len() + OPEN_HOURS_MAX, false));
     assert!(prices.failing && prices.unwritten() <= OPEN_HOURS_MAX + 1);
-    // The pause is over.
-    prices.tables.as_mut().expect("a directory").failed -= OPEN_AGAIN_AFTER;
+    end_pause(&mut prices);
     prices.add(&[minute_at(1, (FIRST_HOUR + 50) * 60, 3)]);
     prices.write();
     assert!(!prices.failing && prices.unwritten() == 0);
@@ -306,6 +323,41 @@ fn a_store_that_fails_is_opened_again() {
     let hours = |market| prices.tables.as_ref().and_then(|tables| tables.read(Table::Hours, market, 0..=u32::MAX));
     assert_eq!(hours(2).map(|rows| rows.len()), Some(1));
     assert!(hours(1).is_some_and(|rows| rows[0] == (FIRST_HOUR, Candle::at(Mid(1)))), "its late row was dropped");
+}
+
+/// A store that does not keep up: nothing is encoded for it, memory is bounded, and a turn tries once.
+#[test]
+fn a_busy_store_is_not_bothered() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut prices = open(dir.path());
+    let hold = |prices: &mut Prices, is_held: bool| {
+        let tables = prices.tables.as_mut().expect("a directory");
+        tables.store.as_mut().expect("it is open").is_held = is_held;
+    };
+    let written = |prices: &Prices| {
+        prices
+            .tables
+            .as_ref()
+            .and_then(|tables| tables.store.as_ref())
+            .map(|store| Table::PRICES.map(|table| store.scan(table, [0; 8]..=[0xff; 8]).count()))
+    };
+    hold(&mut prices, true);
+    let refused = prices.tables.as_mut().expect("a directory").attempt(|_| panic!("rows are encoded"));
+    assert!(matches!(refused, Err(StoreError::Busy)));
+    for hour in 0..9 {
+        prices.add(&[minute_at(1, (FIRST_HOUR + hour) * 60, 1)]);
+        prices.fill(1, Outcome::First, Qty(5), (FIRST_HOUR + hour) * 60);
+    }
+    // Until the end of the turn hours are not sealed, and not dropped.
+    assert!(prices.has_ended_hours() && !prices.failing && prices.open.len() == 9);
+    prices.write();
+    assert!(prices.has_ended_hours() && prices.failing && prices.open.len() == OPEN_HOURS_MAX);
+    assert_eq!(written(&prices), Some([0, 0]));
+    hold(&mut prices, false);
+    assert!(prices.tables.as_ref().is_some_and(|tables| tables.failed.is_none()), "it needs no pause");
+    prices.write();
+    assert!(!prices.has_ended_hours() && !prices.failing && prices.open.len() == OPEN_HOURS);
+    assert_eq!(written(&prices), Some([OPEN_HOURS_MAX, OPEN_HOURS_MAX - OPEN_HOURS]));
 }
 
 /// Hours that were open before a restart are sealed for all their markets, also for those that have no news after it.

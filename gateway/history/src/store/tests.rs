@@ -147,20 +147,118 @@ fn a_damaged_journal_is_cut_before_the_damage() {
     println!("damaged journals: {cases} cases");
 }
 
-/// A kill while a damaged journal is cut: the whole one is taken again.
+/// A crash while a damaged journal is cut, at any point of that: no batch is lost that either journal has.
 #[test]
-fn an_interrupted_cut_begins_again() {
+fn an_interrupted_cut_loses_nothing() {
     let (place, _, bytes) = half_synced(0, 3);
     let journal = journal_of(place.path());
-    fs::rename(&journal, journal.with_extension(DAMAGED)).expect("renamed");
-    fs::write(&journal, &bytes[..7]).expect("written");
-    assert_eq!(batches(&open(place.path()), "an interrupted cut"), 3);
+    let whole = journal.with_extension(DAMAGED);
+    let ends: Vec<usize> = memchr::memmem::find_iter(&bytes, BATCH_END).map(|at| at + BATCH_END.len()).collect();
+    let zeros = vec![0; bytes.len()];
+    type Case<'a> = (&'a str, Option<&'a [u8]>, &'a [u8], u32);
+    let cases: [Case<'_>; 8] = [
+        ("before the first trial", None, &bytes, 3),
+        ("an empty trial", Some(&[]), &bytes, 3),
+        ("a trial", Some(&bytes[..ends[1]]), &bytes, 3),
+        ("a torn trial", Some(&bytes[..ends[1] + 7]), &bytes, 3),
+        ("a trial whose bytes a power cut lost", Some(&zeros), &bytes, 3),
+        ("a half copy", Some(&bytes), &bytes[..ends[1] - 9], 3),
+        ("an empty copy", Some(&bytes), &[], 3),
+        ("a copy whose bytes a power cut lost", Some(&bytes), &zeros, 3),
+    ];
+    for (what, counts, other, expected) in cases {
+        let _ = fs::remove_file(&journal);
+        counts.into_iter().for_each(|bytes| fs::write(&journal, bytes).expect("written"));
+        fs::write(&whole, other).expect("written");
+        assert_eq!(batches(&open(place.path()), what), expected, "{what}");
+        assert!(!whole.exists(), "{what}");
+    }
+    // A copy that is left after success: the newer batches count, and not those that were cut.
+    let mut damaged = bytes.clone();
+    damaged[ends[0] + 60] ^= 0x04;
+    fs::write(&journal, &damaged).expect("written");
+    let mut store = open(place.path());
+    assert_eq!(batches(&store, "cut"), 1);
+    (1..6).for_each(|number| write(&mut store, number));
+    store.sync().expect("synced");
+    drop(store);
+    fs::write(&whole, &damaged).expect("written");
+    assert_eq!(batches(&open(place.path()), "a copy that is left after success"), 6);
+    assert!(!whole.exists());
     // And a kill while the store is made.
     let fresh = tempfile::tempdir().expect("a folder");
     fs::create_dir_all(fresh.path().join(MAKING).join("keyspaces")).expect("a folder");
     fs::write(fresh.path().join(MAKING).join("0.jnl"), b"half").expect("written");
     assert_eq!(batches(&open(fresh.path()), "an interrupted creation"), 0);
     assert!(!fresh.path().join(MAKING).exists());
+    println!("interrupted cuts: {} cases", cases.len() + 2);
+}
+
+/// Damage elsewhere: the journal stays the file that it was, and is not even copied.
+#[test]
+fn a_sound_journal_is_not_cut() {
+    use std::os::unix::fs::MetadataExt as _;
+    let (place, _, bytes) = half_synced(0, 3);
+    let journal = journal_of(place.path());
+    fs::write(&journal, &bytes).expect("written");
+    let file = fs::metadata(&journal).expect("it is there").ino();
+    let current = place.path().join(FOLDER).join(KEYSPACES).join("1").join(CURRENT);
+    fs::write(&current, b"noise").expect("written");
+    for start in 0..3 {
+        let refused = Store::open(place.path(), CACHE_BYTES).err();
+        assert!(matches!(refused, Some(StoreError::Damaged(_))), "start {start}: {refused:?}");
+        assert_eq!(fs::metadata(&journal).expect("it is there").ino(), file, "start {start}");
+        assert_eq!(fs::read(&journal).expect("readable"), bytes, "start {start}");
+    }
+    // A damaged journal that is not the newest one: cutting the newest does not help.
+    let place = tempfile::tempdir().expect("a folder");
+    let (older, _, mut damaged) = half_synced(0, 2);
+    crate::testing::copy(older.path(), place.path());
+    damaged[60] ^= 0x04;
+    let journal = journal_of(place.path());
+    fs::write(&journal, &damaged).expect("written");
+    let newest = journal.with_file_name("7.jnl");
+    fs::write(&newest, &bytes).expect("written");
+    let file = fs::metadata(&newest).expect("it is there").ino();
+    let refused = Store::open(place.path(), CACHE_BYTES).err();
+    assert!(matches!(refused, Some(StoreError::Damaged(_))), "{refused:?}");
+    assert_eq!(fs::metadata(&newest).expect("it is there").ino(), file);
+    assert_eq!(fs::read(&newest).expect("readable"), bytes);
+    println!("journals that are not cut: 4 cases");
+}
+
+/// What the engine removes from the end of any journal is known.
+#[test]
+fn what_is_cut_off_each_journal_is_counted() {
+    let (place, _, bytes) = half_synced(0, 4);
+    let ends: Vec<usize> = memchr::memmem::find_iter(&bytes, BATCH_END).map(|at| at + BATCH_END.len()).collect();
+    // As after a memory table was written to disk: the first two batches are in a sealed journal.
+    let (sealed, newest) = bytes.split_at(ends[1]);
+    let (first, second) = (ends[0], ends[2] - ends[1]);
+    let (journal, of_batch) = (journal_of(place.path()), |from: usize, to: usize| (to - from) as u64);
+    let next = journal.with_file_name("1.jnl");
+    // What is damaged in the sealed journal, and in the newest: a tag, at which the engine cuts, or a checksum, at which it
+    // refuses the newest.
+    let cases: [(Option<usize>, Option<usize>, u64); 5] = [
+        (None, None, 0),
+        (Some(first), None, of_batch(first, sealed.len())),
+        (None, Some(second), of_batch(second, newest.len())),
+        (None, Some(second + 60), of_batch(second, newest.len())),
+        (Some(0), Some(60), bytes.len() as u64),
+    ];
+    for (in_sealed, in_newest, expected) in cases {
+        let case = tempfile::tempdir().expect("a folder");
+        crate::testing::copy(place.path(), case.path());
+        for (path, bytes, damaged) in [(&journal, sealed, in_sealed), (&next, newest, in_newest)] {
+            let mut bytes = bytes.to_vec();
+            damaged.into_iter().for_each(|at| bytes[at] ^= 0x60);
+            let name = path.file_name().expect("a name");
+            fs::write(case.path().join(FOLDER).join(name), bytes).expect("written");
+        }
+        assert_eq!(open(case.path()).cut_bytes, expected, "{in_sealed:?}, {in_newest:?}");
+        assert_eq!(open(case.path()).cut_bytes, 0, "it is whole from then on");
+    }
+    println!("bytes that are cut: {} cases", cases.len());
 }
 
 /// Rows go to sorted files while the store is written to, and come back from there; a second process is refused.
@@ -196,6 +294,42 @@ fn sorted_files_have_the_newest_state_of_each_row() {
     drop(store);
     check(&open(place.path()), "opened again");
     println!("sorted files: 24000 rows");
+}
+
+/// Rows that are not kept any more are removed when that is durable, and not before.
+#[test]
+fn what_is_not_kept_stays_until_that_is_durable() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut store = open(place.path());
+    let minutes = [60, 119, 120, 200];
+    let first_left = |store: &Store| {
+        store.merge().expect("merged");
+        let rows: Vec<u32> = store.scan(Table::Minutes, [0; 8]..=[0xff; 8]).map(|row| row.expect("sound").1).collect();
+        rows[0]
+    };
+    let put = |store: &mut Store, minutes_from: u32, unsealed: &[u32]| {
+        let mut batch = Batch::default();
+        minutes.iter().for_each(|minute| batch.put(Table::Minutes, key(1, *minute), write_candle(&Candle::at(Mid(1)))));
+        let unsealed = unsealed.iter().copied().collect();
+        store.write(batch, About { minutes_from, unsealed, ..About::default() }).expect("written");
+    };
+    // The first hour that is kept, an hour that is not folded, whether it is durable, and the first minute that is left.
+    let cases: [(u32, &[u32], bool, u32); 6] = [
+        (2, &[], false, 60),
+        (2, &[1], true, 60),
+        (2, &[], true, 120),
+        (3, &[], false, 120),
+        (1, &[], false, 60),
+        (3, &[], true, 200),
+    ];
+    for (minutes_from, unsealed, is_durable, expected) in cases {
+        put(&mut store, minutes_from, unsealed);
+        if is_durable {
+            store.sync().expect("synced");
+        }
+        assert_eq!(first_left(&store), expected, "hours from {minutes_from}, {unsealed:?}, durable: {is_durable}");
+    }
+    println!("rows that are not kept: {} cases", cases.len());
 }
 
 /// The files of a store that is written to meanwhile are those of one moment.

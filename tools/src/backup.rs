@@ -44,7 +44,7 @@ impl Backup {
             apart(dir, &out)?;
         }
         let from = match (dir, admin, token_file) {
-            (Some(dir), ..) => Taken::Here(Source::stopped(&dir, with_secrets, Clock::wall().now())?),
+            (Some(dir), ..) => Taken::Here(Box::new(Source::stopped(&dir, with_secrets, Clock::wall().now())?)),
             (None, Some(url), Some(file)) => Taken::There(remote::begin(&url, &file, with_secrets)?),
             _ => return Err(Usage("a directory, or --admin with --token-file".to_owned()).into()),
         };
@@ -78,7 +78,7 @@ impl Backup {
 
 /// The source of a backup.
 enum Taken {
-    Here(Source),
+    Here(Box<Source>),
     There(remote::Answer),
 }
 

@@ -269,3 +269,23 @@ fn owed_key() -> OwedAlert {
         other => panic!("{other:?}"),
     }
 }
+
+/// The users that have waited longest are taken first, each once, and not more than asked for.
+#[test]
+fn users_wait_in_a_queue() {
+    let owing = Owing::default();
+    for user in [3, 1, 3, 2, 1] {
+        owing.add(UserId(user));
+    }
+    // (how many are taken, those that are)
+    let rows: [(usize, &[u64]); 4] = [(0, &[]), (2, &[3, 1]), (2, &[2, 3]), (usize::MAX, &[])];
+    for (row, (count, expected)) in rows.iter().enumerate() {
+        let taken: Vec<u64> = owing.take(*count).iter().map(|user| user.0).collect();
+        assert_eq!(taken, *expected, "row {row}");
+        if row == 1 {
+            owing.add(UserId(3));
+        }
+    }
+    assert!(owing.is_empty());
+    println!("users in the queue: {} cases", rows.len());
+}

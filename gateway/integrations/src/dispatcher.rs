@@ -18,6 +18,7 @@ use ahash::AHashMap;
 use edge::api::integrations::message::{Message, market_of};
 use edge::api::integrations::port::{Delivery, DeliveryOutcome, NoTarget, NotSent, SentMail};
 use edge::engine_client::Reply;
+use edge::http::mailbox::is_mailbox;
 use engine::command::{AlertOutcome, Answer, Command, Envelope, Query};
 use engine::id::UserId;
 use engine::market::catalog::Catalog;
@@ -438,8 +439,8 @@ impl Shared {
             tracing::error!(channel = way.name(), "an attempt to deliver an alert has panicked; it is given up");
             Err(Failed::because("the server has failed to send it"))
         });
-        // Without a mailer there is nothing to wait for.
-        let is_in_vain = owed.target.is_none() && self.mailer.is_none();
+        // Without a mailer, or an address that mail goes to, there is nothing to wait for.
+        let is_in_vain = owed.target.is_none() && (self.mailer.is_none() || address(owed).is_none());
         let gives_up = has_panicked || is_in_vain || attempt >= ATTEMPTS_MAX;
         let outcome = match &sent {
             Ok(_) => DeliveryOutcome::Delivered,
@@ -470,7 +471,7 @@ impl Shared {
         let message = Message::of(user, owed, &self.catalog);
         let Some(target) = &owed.target else {
             let _place = self.mails_in_flight.acquire().await;
-            return self.mail(owed.email.as_deref(), &message).await.map(|_| None);
+            return self.mail(address(owed), &message).await.map(|_| None);
         };
         // First the user's own: one that waits for it takes no place of others.
         let _own = in_flight.acquire().await;
@@ -488,6 +489,11 @@ impl Shared {
         let to = to.ok_or_else(|| Failed::because("the account has no email address"))?;
         mailer.send(to, message).await.map_err(Failed::because)
     }
+}
+
+/// Where the mail of an alert goes. An earlier version has kept texts that mail cannot go to.
+fn address(owed: &OwedAlert) -> Option<&str> {
+    owed.email.as_deref().filter(|email| is_mailbox(email))
 }
 
 fn way_of(target: &AlertTarget) -> Way {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::sender::Sender;
+use crate::settings::{Mail, MailBy};
 use crate::testing::{AlertShard as _, NOW, PATIENCE, Receiver, eventually};
 use edge::api::integrations::port::Integrations as _;
 use edge::testing::ShardThread;
@@ -39,9 +40,14 @@ impl Lab {
 
     /// With this pause after a first failure.
     fn with(users: u64, first_retry: Duration) -> Lab {
+        Lab::of(users, first_retry, None)
+    }
+
+    /// With this mailer.
+    fn of(users: u64, first_retry: Duration, mailer: Option<Mailer>) -> Lab {
         let shard = ShardThread::start(NOW, users);
         let (owing, deliveries, figures) = (Owing::default(), Arc::<Deliveries>::default(), Arc::<Figures>::default());
-        let (sender, requests) = Sender::new(false, owing.clone(), deliveries.clone());
+        let (sender, requests) = Sender::new(mailer.is_some(), owing.clone(), deliveries.clone());
         let look_up: LookUp = Arc::new(|_, host: String| {
             assert_ne!(host, PANICS);
             Box::pin(std::future::ready(Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])))
@@ -64,7 +70,7 @@ impl Lab {
             clock: Clock::fake(NOW),
             catalog: Arc::new(Catalog::new()),
             is_listed: watch::channel(true).1,
-            mailer: None,
+            mailer,
             look_up,
             known: Vec::new(),
             delivers: true,
@@ -268,6 +274,35 @@ fn owed_key() -> OwedAlert {
         Answer::OwedAlert(Some(owed)) => *owed,
         other => panic!("{other:?}"),
     }
+}
+
+/// An address of an earlier version to which mail cannot go has one attempt; a mail server that is away has more.
+#[test]
+fn mail_to_no_mailbox_is_given_up_immediately() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = dir.path().join("out");
+    let mail = Mail { by: MailBy::Folder(out.clone()), from: "alerts@example.net".to_owned(), credentials: None };
+    let mailer = Mailer::new(&mail, PATIENCE).expect("a folder");
+    let rows = ["a@[127.0.0.1]", "\"<x>\"@y.z", "trader", "a@b.example\r\nBcc: c@d.example", ""];
+    let lab = Lab::of(rows.len() as u64 + 2, LONG, Some(mailer));
+    let give = |user: u64, email: &str| {
+        lab.shard.ask(user, Command::NoteEmail { email: email.to_owned() });
+        let given = lab.shard.ask(user, Command::Notify { text: "x".to_owned() });
+        assert!(matches!(given, Answer::Notified(true)), "{email:?}: {given:?}");
+        lab.owing.add(UserId(user));
+    };
+    let counts = || (lab.figures.failed(Way::Mail), lab.figures.given_up(Way::Mail));
+    for (email, user) in rows.iter().zip(1..) {
+        give(user, email);
+        eventually("it is given up", || (counts() == (user, user)).then_some(()));
+    }
+    let last = rows.len() as u64 + 1;
+    give(last, "trader@example.net");
+    eventually("it is delivered", || (lab.figures.delivered(Way::Mail) == 1).then_some(()));
+    std::fs::remove_dir_all(&out).expect("the folder");
+    give(last + 1, "trader@example.net");
+    eventually("it has failed", || (counts() == (last, last - 1)).then_some(()));
+    println!("addresses without mail: {} cases", rows.len() + 2);
 }
 
 /// The users that have waited longest are taken first, each once, and not more than asked for.

@@ -23,7 +23,7 @@ const ASKED_MAX: u64 = 32;
 /// The pause before shards without room are asked again, and how often.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 const AGAIN_MAX: u32 = 40;
-/// Each user has a copy of the text until it is delivered: while so many alerts are owed, a notice to all waits.
+/// Each user has a copy of the text until it is delivered: at this count of owed alerts, a notice to all waits.
 const OWED_MAX: u64 = 10_000;
 /// After this time a notice to all is answered, however far it came.
 const ENDS_AFTER: Duration = Duration::from_secs(60);
@@ -252,7 +252,7 @@ mod tests {
         waiting: Rc<Cell<(u64, u64)>>,
         /// What is owed, and by how much that is more each time.
         owed: (Cell<u64>, i64),
-        /// Set after so many users were asked.
+        /// When this count of users was asked, it is set.
         stop: (usize, Stop),
     }
 

@@ -6,6 +6,7 @@ use edge::api::integrations::port::Integrations as _;
 use edge::testing::ShardThread;
 use engine::command::TargetChange;
 use engine::id::MarketId;
+use engine::user::alerts::AlertKinds;
 use engine::view::AboutView;
 
 use host::job::{Job, RunningJob};
@@ -287,9 +288,9 @@ fn mail_to_no_mailbox_is_given_up_immediately() {
     let lab = Lab::of(rows.len() as u64 + 2, LONG, Some(mailer));
     let give = |user: u64, email: &str| {
         lab.shard.ask(user, Command::NoteEmail { email: email.to_owned() });
-        let given = lab.shard.ask(user, Command::Notify { text: "x".to_owned() });
-        assert!(matches!(given, Answer::Notified(true)), "{email:?}: {given:?}");
-        lab.owing.add(UserId(user));
+        let chosen = lab.shard.ask(user, Command::ChooseMail { on: AlertKinds::ALL, off: AlertKinds::of(&[]) });
+        assert!(matches!(chosen, Answer::Alerts(_)), "{email:?}: {chosen:?}");
+        lab.raise(user, user as u8);
     };
     let counts = || (lab.figures.failed(Way::Mail), lab.figures.given_up(Way::Mail));
     for (email, user) in rows.iter().zip(1..) {

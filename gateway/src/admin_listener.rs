@@ -75,7 +75,7 @@ impl Admin {
     pub fn start(listener: TcpListener, sources: Sources, token: &Secret, running: Running) -> io::Result<Admin> {
         let config = sources.config.clone();
         let hosts = Hosts::of(listener.local_addr()?, &config.server.hosts);
-        let node = ServerNode::new(sources.app.clone(), running, sources.inboxes.clone());
+        let node = ServerNode::new(sources.app.clone(), running, sources.inboxes.clone(), sources.instruments.clone());
         let namespace = Namespace::new(Token::of(token), node, config.admin.slow_peer);
         let (alive, ended) = oneshot::channel();
         let body = move || {

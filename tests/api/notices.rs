@@ -67,7 +67,7 @@ fn a_notice_goes_to_everything_that_takes_it() {
     filler.post(HOOKS, &json!({"url": other.url("/hook"), "event_types": ["order_filled"]})).expect(201);
     let mut operator = control(&world);
     let given = operator.post(NOTICES, &json!({"user": "ada", "text": TEXT})).expect(200);
-    assert_eq!(given, json!({"users": 1, "owed": 1}));
+    assert_eq!(given, json!({"users": 1, "owed": 1, "next_after": null}));
     let payload = hook.wait_for_event("system_notice");
     assert_eq!((text(&payload, "/data/text"), &payload["data"]), (TEXT, &json!({"text": TEXT})));
     let line = chat.wait_for_event("system_notice");

@@ -150,15 +150,49 @@ impl Notice {
             return Err(Usage("--text is one line of 1 to 1000 characters".to_owned()).into());
         }
         let config = reach.settings.load(Vec::new())?;
-        let body = match user {
-            Some(user) => json!({"text": text, "user": user}),
-            None => json!({"text": text, "all": all, "after": after.unwrap_or(0)}),
+        let give = |body: &Value| reach.sent(&config, "/v1/admin/notices", body, Because::Running);
+        let (users, owed) = match user {
+            Some(user) => {
+                let given = Given::of(&give(&json!({"text": text, "user": user}))?)?;
+                (given.users, given.owed)
+            }
+            None => to_all(after.unwrap_or(0), |after| give(&json!({"text": text, "all": all, "after": after})))?,
         };
-        let answer = reach.sent(&config, "/v1/admin/notices", &body, Because::Running)?;
-        let count = |field: &str| answer[field].as_u64().ok_or("the answer names no number of users");
-        let (users, owed) = (count("users")?, count("owed")?);
         print_line(format_args!("the notice goes to {owed} of {users} users"));
         Ok(())
+    }
+}
+
+/// What a call says about a notice.
+struct Given {
+    users: u64,
+    owed: u64,
+    next_after: Option<u64>,
+}
+
+impl Given {
+    fn of(answer: &Value) -> Result<Given, Failure> {
+        let count = |field: &str| answer[field].as_u64().ok_or("the answer names no number of users");
+        Ok(Given { users: count("users")?, owed: count("owed")?, next_after: answer["next_after"].as_u64() })
+    }
+}
+
+/// Calls until no users are left. Returns those that were asked, and those to whom the notice is owed.
+fn to_all(first: u64, give: impl Fn(u64) -> Result<Value, Failure>) -> Result<(u64, u64), Failure> {
+    let (mut after, mut users, mut owed) = (first, 0, 0);
+    loop {
+        let given = give(after).and_then(|answer| Given::of(&answer)).map_err(|error| {
+            format!(
+                "{error}; the users up to {after} were asked: go on with --after {after}, or with the higher id that \
+                 the server names"
+            )
+        })?;
+        (users, owed) = (users + given.users, owed + given.owed);
+        match given.next_after {
+            Some(next) if next > after => after = next,
+            Some(_) => return Err("the answer names no user to go on from".into()),
+            None => return Ok((users, owed)),
+        }
     }
 }
 
@@ -273,4 +307,39 @@ impl Reach {
 /// Server time now.
 fn server_time(config: &Config) -> Timestamp {
     Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref()).now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn a_notice_to_all_goes_on_until_no_users_are_left() {
+        let part = |users: u64, next: Option<u64>| Ok(json!({"users": users, "owed": 1, "next_after": next}));
+        type Calls = Vec<Result<Value, &'static str>>;
+        // (the first id, the answers; the ids that are sent, and the result or a part of the error)
+        let rows: [(u64, Calls, &[u64], Result<(u64, u64), &str>); 6] = [
+            (0, vec![part(5, None)], &[0], Ok((5, 1))),
+            (7, vec![part(32, Some(39)), part(3, Some(42)), part(1, None)], &[7, 39, 42], Ok((36, 3))),
+            (0, vec![part(32, Some(32)), Err("no answer in time")], &[0, 32], Err("go on with --after 32")),
+            (9, vec![Err("no answer in time")], &[9], Err("go on with --after 9")),
+            (0, vec![part(32, Some(32)), Ok(json!({}))], &[0, 32], Err("go on with --after 32")),
+            (9, vec![part(1, Some(9))], &[9], Err("no user to go on from")),
+        ];
+        for (row, (first, calls, sent, expected)) in rows.iter().enumerate() {
+            let asked = RefCell::new(Vec::new());
+            let found = to_all(*first, |after| {
+                asked.borrow_mut().push(after);
+                calls[asked.borrow().len() - 1].clone().map_err(Failure::from)
+            });
+            assert_eq!(*asked.borrow(), *sent, "row {row}");
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, *expected, "row {row}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "row {row}: {error}"),
+                (found, _) => panic!("row {row}: {found:?}"),
+            }
+        }
+        println!("notices to all: {} cases", rows.len());
+    }
 }

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
 use wire::fields::Body;
 use wire::write;
 
@@ -22,12 +23,19 @@ const ASKED_MAX: u64 = 32;
 /// The pause before shards without room are asked again, and how often.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 const AGAIN_MAX: u32 = 40;
+/// Each user has a copy of the text until it is delivered: at this count of owed alerts, a notice to all waits.
+const OWED_MAX: u64 = 10_000;
+/// After this time a notice to all is answered, however far it came.
+const ENDS_AFTER: Duration = Duration::from_secs(60);
 
 /// The users of a server, as notices reach them.
 pub trait Notifies {
     /// Gives a notice to a user. Its shard is asked by the call itself; the future says whether it is owed to anything,
     /// when that is in the log. `None`: the user does not exist.
     fn notify(&self, user: UserId, text: &str) -> Option<Notifying>;
+
+    /// Alerts that are owed to anything, all kinds together.
+    fn owed(&self) -> u64;
 
     /// The highest id that a user may have now.
     fn last_user(&self) -> UserId;
@@ -98,11 +106,12 @@ impl NoticeRequest {
     }
 }
 
-/// Users that were asked, and those of them to whom the notice is owed.
+/// Users that were asked, those of them to whom the notice is owed, and the user to go on from if others are left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Given {
     users: u64,
     owed: u64,
+    next_after: Option<u64>,
 }
 
 impl Given {
@@ -112,6 +121,7 @@ impl Given {
         write::object(&mut json, |o| {
             o.integer("users", self.users);
             o.integer("owed", self.owed);
+            o.integer_or_null("next_after", self.next_after);
         });
         Reply::Json(json)
     }
@@ -125,7 +135,7 @@ pub(crate) async fn to_one(node: &impl Node, user: &Named, text: &str) -> Result
     let user = node.user(user).map_err(|_| Refusal::NoUser)?;
     let notifying = node.notify(user, text).ok_or(Refusal::NoUser)?;
     match tokio::time::timeout(DONE_WITHIN, notifying).await.map_err(|_| Refusal::Unknown)? {
-        Ok(true) => Ok(Given { users: 1, owed: 1 }.reply()),
+        Ok(true) => Ok(Given { users: 1, owed: 1, next_after: None }.reply()),
         Ok(false) => {
             Err(Refusal::Impossible("The user has neither an address nor a chat or webhook that takes notices."))
         }
@@ -135,7 +145,8 @@ pub(crate) async fn to_one(node: &impl Node, user: &Named, text: &str) -> Result
     }
 }
 
-/// Gives a notice to all users, in the order of their ids. It goes on when the peer leaves, and until the server stops.
+/// Gives a notice to all users, in the order of their ids, for [`ENDS_AFTER`]. It goes on when the peer leaves, and until
+/// the server stops.
 ///
 /// # Errors
 /// [`Refusal::Unavailable`] says from where on to repeat it; [`Refusal::Lost`].
@@ -148,42 +159,68 @@ pub(crate) async fn to_all<N: Node>(
     let node = Arc::clone(node);
     let giving = tokio::task::spawn_local(async move {
         let _control = control;
-        each(&*node, node.stop(), &text, after).await
+        each(&*node, node.stop(), &text, after, ENDS_AFTER).await
     });
     giving.await.map_err(|_| Refusal::Lost)?.map(Given::reply)
 }
 
-async fn each(node: &impl Notifies, stop: &Stop, text: &str, after: u64) -> Result<Given, Refusal> {
+async fn each(
+    node: &impl Notifies,
+    stop: &Stop,
+    text: &str,
+    first: u64,
+    ends_after: Duration,
+) -> Result<Given, Refusal> {
     // Users that come meanwhile are not asked.
     let last = node.last_user().0;
-    let (mut given, mut after) = (Given::default(), after);
+    let end = Instant::now() + ends_after;
+    let (mut given, mut after) = (Given::default(), first);
     while after < last {
-        let end = last.min(after.saturating_add(ASKED_MAX));
-        let mut waiting: Vec<u64> = (after + 1..=end).collect();
-        for again in 0.. {
-            waiting = ask(node, text, waiting, &mut given).await?;
-            let Some(first) = waiting.first() else { break };
-            if again == AGAIN_MAX || stop.is_set() {
-                let after = first - 1;
-                tracing::warn!(users = given.users, after, "a notice to all users was given up");
-                return Err(Refusal::Unavailable(format!(
-                    "not all shards have room: the users up to {after} were asked; repeat it with \"after\": {after}"
-                )));
+        let part = last.min(after.saturating_add(ASKED_MAX));
+        let mut waiting: Vec<u64> = (after + 1..=part).collect();
+        let mut again = 0;
+        while let Some(next) = waiting.first() {
+            after = next - 1;
+            if stop.is_set() {
+                return Err(given_up(given, after, "the server stops"));
             }
-            tokio::time::sleep(AGAIN_AFTER).await;
+            if again == AGAIN_MAX {
+                return Err(given_up(given, after, "not all shards have room"));
+            }
+            if Instant::now() >= end {
+                // Without any progress the next call would end in the same way.
+                return match after > first {
+                    true => Ok(Given { next_after: Some(after), ..given }),
+                    false => Err(given_up(given, after, "too many alerts are owed, or the shards do not answer")),
+                };
+            }
+            if node.owed() >= OWED_MAX {
+                tokio::time::sleep(AGAIN_AFTER).await;
+                continue;
+            }
+            if again > 0 {
+                tokio::time::sleep(AGAIN_AFTER).await;
+            }
+            waiting = ask(node, text, waiting, &mut given).await?;
+            again += 1;
         }
-        after = end;
+        after = part;
     }
     Ok(given)
+}
+
+fn given_up(given: Given, after: u64, why: &str) -> Refusal {
+    tracing::warn!(users = given.users, after, why, "a notice to all users was given up");
+    Refusal::Unavailable(format!("{why}: the users up to {after} were asked; repeat it with \"after\": {after}"))
 }
 
 /// Asks the shards of these users at the same time. Returns the users that were not asked, or whose answer is unknown: a
 /// repetition may give them the notice twice, and never leaves one out.
 async fn ask(node: &impl Notifies, text: &str, users: Vec<u64>, given: &mut Given) -> Result<Vec<u64>, Refusal> {
     let asked: Vec<_> = users.into_iter().filter_map(|user| Some((user, node.notify(UserId(user), text)?))).collect();
-    let mut waiting = Vec::new();
+    let (mut waiting, end) = (Vec::new(), Instant::now() + DONE_WITHIN);
     for (user, notifying) in asked {
-        match tokio::time::timeout(DONE_WITHIN, notifying).await {
+        match timeout_at(end, notifying).await {
             Ok(Ok(is_owed)) => {
                 given.users += 1;
                 given.owed += u64::from(is_owed);
@@ -213,6 +250,22 @@ mod tests {
         asked: RefCell<Vec<u64>>,
         /// Those that wait for an answer, and their highest number.
         waiting: Rc<Cell<(u64, u64)>>,
+        /// What is owed, and by how much that is more each time.
+        owed: (Cell<u64>, i64),
+        /// When this count of users was asked, it is set.
+        stop: (usize, Stop),
+    }
+
+    impl Users {
+        fn new(last: u64, first: fn(u64) -> Option<Result<bool, NotNotified>>) -> Users {
+            let (asked, waiting, owed) = (RefCell::default(), Rc::default(), (Cell::default(), 0));
+            Users { last, first, asked, waiting, owed, stop: (usize::MAX, Stop::new()) }
+        }
+
+        fn give(&self, after: u64, ends_after: Duration) -> Result<Given, Refusal> {
+            let runtime = host::runtime::runtime().expect("a runtime");
+            runtime.block_on(each(self, &self.stop.1, "x", after, ends_after))
+        }
     }
 
     impl Notifies for Users {
@@ -221,6 +274,9 @@ mod tests {
             let mut asked = self.asked.borrow_mut();
             let answer = if asked.contains(&user.0) { Ok(true) } else { (self.first)(user.0)? };
             asked.push(user.0);
+            if asked.len() == self.stop.0 {
+                self.stop.1.set();
+            }
             let (count, most) = self.waiting.get();
             self.waiting.set((count + 1, most.max(count + 1)));
             let waiting = Rc::clone(&self.waiting);
@@ -229,6 +285,12 @@ mod tests {
                 waiting.set((waiting.get().0 - 1, waiting.get().1));
                 answer
             }))
+        }
+
+        fn owed(&self) -> u64 {
+            let owed = self.owed.0.get();
+            self.owed.0.set(owed.saturating_add_signed(self.owed.1));
+            owed
         }
 
         fn last_user(&self) -> UserId {
@@ -241,7 +303,7 @@ mod tests {
         type First = fn(u64) -> Option<Result<bool, NotNotified>>;
         type Row = (First, u64, u64, Result<Given, Refusal>, usize);
         let takes: First = |user| Some(Ok(user % 2 == 0));
-        let given = |users, owed| Ok(Given { users, owed });
+        let given = |users, owed| Ok(Given { users, owed, next_after: None });
         // (what a shard answers first, the last user, after; the result; how often shards were asked)
         let rows: [Row; 8] = [
             (takes, 0, 0, given(0, 0), 0),
@@ -254,10 +316,9 @@ mod tests {
             (|user| (user % 3 > 0).then_some(Ok(true)), 100, 0, given(67, 67), 67),
             (|_| Some(Err(NotNotified::NoStore)), 100, 0, Err(no_store()), 32),
         ];
-        let runtime = host::runtime::runtime().expect("a runtime");
         for (row, (first, last, after, expected, asked)) in rows.iter().enumerate() {
-            let users = Users { last: *last, first: *first, asked: RefCell::default(), waiting: Rc::default() };
-            let found = runtime.block_on(each(&users, &Stop::new(), "x", *after));
+            let users = Users::new(*last, *first);
+            let found = users.give(*after, ENDS_AFTER);
             assert_eq!((&found, users.asked.borrow().len()), (expected, *asked), "row {row}");
             assert!(users.waiting.get().1 <= ASKED_MAX, "row {row}");
         }
@@ -268,18 +329,39 @@ mod tests {
     #[test]
     fn users_without_room_are_asked_again() {
         let first = |user| Some(if user == 40 { Err(NotNotified::Busy) } else { Ok(true) });
-        let users = || Users { last: 50, first, asked: RefCell::default(), waiting: Rc::default() };
-        let runtime = host::runtime::runtime().expect("a runtime");
-        let all = users();
-        let found = runtime.block_on(each(&all, &Stop::new(), "x", 0));
-        assert_eq!((found, all.asked.borrow().len()), (Ok(Given { users: 50, owed: 50 }), 51));
-        let stopping = Stop::new();
-        stopping.set();
-        let Err(Refusal::Unavailable(why)) = runtime.block_on(each(&users(), &stopping, "x", 0)) else {
-            panic!("it is given up");
-        };
-        assert!(why.ends_with("\"after\": 39"), "{why}");
-        println!("users without room: 2 cases");
+        let all = Users::new(50, first);
+        let given = Given { users: 50, owed: 50, next_after: None };
+        assert_eq!((all.give(0, ENDS_AFTER), all.asked.borrow().len()), (Ok(given), 51));
+        // (how many users were asked when the server stops, the user to go on from)
+        let rows = [(0, 0), (32, 32), (50, 39), (1, 32)];
+        for (count, after) in rows {
+            let users = Users { stop: (count, Stop::new()), ..Users::new(50, first) };
+            if count == 0 {
+                users.stop.1.set();
+            }
+            let Err(Refusal::Unavailable(why)) = users.give(0, ENDS_AFTER) else { panic!("it is given up") };
+            assert!(why.starts_with("the server stops") && why.ends_with(&format!("\"after\": {after}")), "{why}");
+        }
+        println!("users without room: {} cases", 1 + rows.len());
+    }
+
+    /// A call ends in time with the user to go on from, unless it came nowhere; and it waits while too much is owed.
+    #[test]
+    fn a_call_ends_in_time_and_is_paced() {
+        let takes = |_| Some(Ok(true));
+        let soon = AGAIN_AFTER / 2;
+        let paced = Users { owed: (Cell::new(OWED_MAX), -1), ..Users::new(50, takes) };
+        let given = Given { users: 50, owed: 50, next_after: None };
+        assert_eq!(paced.give(0, ENDS_AFTER), Ok(given));
+        let stalled = Users { owed: (Cell::new(OWED_MAX), 0), ..Users::new(50, takes) };
+        let Err(Refusal::Unavailable(why)) = stalled.give(7, soon) else { panic!("it came nowhere") };
+        assert!(why.ends_with("\"after\": 7") && stalled.asked.borrow().is_empty(), "{why}");
+        let Err(Refusal::Unavailable(_)) = Users::new(50, takes).give(0, Duration::ZERO) else { panic!("no time") };
+        // The second part waits for deliveries until the time is over.
+        let late = Users { owed: (Cell::new(OWED_MAX - 1), 1), ..Users::new(50, takes) };
+        let given = Given { users: 32, owed: 32, next_after: Some(32) };
+        assert_eq!((late.give(0, soon), late.asked.borrow().len()), (Ok(given), 32));
+        println!("ends of calls: 4 cases");
     }
 
     #[test]

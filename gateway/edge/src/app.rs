@@ -12,9 +12,12 @@ use crate::reads::Reads;
 use crate::streams::Streams;
 use crate::ws::hub::Hub;
 use crate::ws::sockets::Sockets;
+use ahash::AHashSet;
+use engine::id::UserId;
 use engine::time::Timestamp;
 use host::leap::Leap;
 use host::moments::Moments;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -60,6 +63,8 @@ pub struct Edge {
     pub write_batch: Rc<WriteBatch>,
     /// Uses of keys that are not in the journal yet.
     pub last_used: Rc<LastUsed>,
+    /// Users whose addresses are being noted.
+    pub noting_email: RefCell<AHashSet<UserId>>,
     /// Cached texts of books.
     pub book_texts: TextCache,
 }
@@ -75,6 +80,7 @@ impl Edge {
             hub,
             write_batch,
             last_used: Rc::default(),
+            noting_email: RefCell::default(),
             book_texts: TextCache::default(),
         }
     }

@@ -18,6 +18,7 @@ use ahash::AHashMap;
 use edge::api::integrations::message::{Message, market_of};
 use edge::api::integrations::port::{Delivery, DeliveryOutcome, NoTarget, NotSent, SentMail};
 use edge::engine_client::Reply;
+use edge::http::mailbox::is_mailbox;
 use engine::command::{AlertOutcome, Answer, Command, Envelope, Query};
 use engine::id::UserId;
 use engine::market::catalog::Catalog;
@@ -46,6 +47,8 @@ const IN_FLIGHT_MAX: usize = 64;
 const IN_FLIGHT_OF_USER_MAX: usize = 4;
 /// Mails in flight: a mail server that stalls delays no webhook.
 const MAILS_IN_FLIGHT_MAX: usize = 8;
+/// Users that are looked at, at the same time; the others wait in their queue, without a task.
+const LOOKED_AT_MAX: usize = 256;
 /// How long a stop waits for deliveries in flight; what is not finished is delivered again after the next start.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
@@ -102,6 +105,7 @@ struct State {
     shared: Arc<Shared>,
     requests: mpsc::UnboundedReceiver<Request>,
     tasks: JoinSet<Done>,
+    looks: JoinSet<Done>,
     workers: Workers,
     /// Places of workers whose reports were refused: their targets wait for the next start.
     refused: Vec<Place>,
@@ -230,6 +234,7 @@ impl Dispatcher {
             shared: Arc::new(shared),
             requests: parts.requests,
             tasks: JoinSet::new(),
+            looks: JoinSet::new(),
             workers: Workers::default(),
             refused: Vec::new(),
             owed: AHashMap::new(),
@@ -280,33 +285,35 @@ impl State {
             while let Ok(request) = self.requests.try_recv() {
                 self.tasks.spawn(answered(shared.clone(), request));
             }
-            for user in shared.owing.take().into_iter().filter(|_| self.delivers) {
-                self.tasks.spawn(looked_at(shared.clone(), user));
+            let room = if self.delivers { LOOKED_AT_MAX - self.looks.len() } else { usize::MAX };
+            for user in shared.owing.take(room).into_iter().filter(|_| self.delivers) {
+                self.looks.spawn(looked_at(shared.clone(), user));
             }
-            if self.tasks.is_empty() {
+            if self.tasks.is_empty() && self.looks.is_empty() {
                 return;
             }
             tokio::select! {
-                done = self.tasks.join_next() => self.note(done),
+                Some(done) = self.tasks.join_next() => self.note(done),
+                Some(done) = self.looks.join_next() => self.note(done),
                 () = shared.owing.woken() => {}
                 () = stop.wait() => return,
             }
         }
     }
 
-    fn note(&mut self, done: Option<Result<Done, tokio::task::JoinError>>) {
+    fn note(&mut self, done: Result<Done, tokio::task::JoinError>) {
         match done {
-            Some(Ok(Done::Looked(user, alerts))) => self.begin_workers(user, &alerts),
+            Ok(Done::Looked(user, alerts)) => self.begin_workers(user, &alerts),
             // Something may have come after its last question.
-            Some(Ok(Done::Worker(user))) => _ = self.tasks.spawn(looked_at(self.shared.clone(), user)),
-            Some(Ok(Done::Request | Done::Nothing)) | None => {}
-            Some(Ok(Done::Refused(place))) => {
+            Ok(Done::Worker(user)) => self.shared.owing.add(user),
+            Ok(Done::Request | Done::Nothing) => {}
+            Ok(Done::Refused(place)) => {
                 tracing::error!("what became of a delivery was refused; its target waits");
                 self.refused.push(place);
             }
             // A panic of an attempt has ended only the attempt. A route that waits gets no answer from its request. A
             // worker begins again with the next alert of its user: immediately it would panic again.
-            Some(Err(error)) => tracing::error!(%error, "a request of a route, or a question to a shard, has panicked"),
+            Err(error) => tracing::error!(%error, "a request of a route, or a question to a shard, has panicked"),
         }
     }
 
@@ -336,6 +343,8 @@ impl State {
     async fn end(&mut self) {
         // The tasks hold the receivers; without tasks there is nothing to end.
         let _ = self.stopping.send(true);
+        // What is owed is known after the next start.
+        self.looks.abort_all();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(ENDS_WITHIN, ended).await.is_err() {
             self.tasks.abort_all();
@@ -430,8 +439,8 @@ impl Shared {
             tracing::error!(channel = way.name(), "an attempt to deliver an alert has panicked; it is given up");
             Err(Failed::because("the server has failed to send it"))
         });
-        // Without a mailer there is nothing to wait for.
-        let is_in_vain = owed.target.is_none() && self.mailer.is_none();
+        // Without a mailer, or an address that mail goes to, there is nothing to wait for.
+        let is_in_vain = owed.target.is_none() && (self.mailer.is_none() || address(owed).is_none());
         let gives_up = has_panicked || is_in_vain || attempt >= ATTEMPTS_MAX;
         let outcome = match &sent {
             Ok(_) => DeliveryOutcome::Delivered,
@@ -462,7 +471,7 @@ impl Shared {
         let message = Message::of(user, owed, &self.catalog);
         let Some(target) = &owed.target else {
             let _place = self.mails_in_flight.acquire().await;
-            return self.mail(owed.email.as_deref(), &message).await.map(|_| None);
+            return self.mail(address(owed), &message).await.map(|_| None);
         };
         // First the user's own: one that waits for it takes no place of others.
         let _own = in_flight.acquire().await;
@@ -480,6 +489,11 @@ impl Shared {
         let to = to.ok_or_else(|| Failed::because("the account has no email address"))?;
         mailer.send(to, message).await.map_err(Failed::because)
     }
+}
+
+/// Where the mail of an alert goes. An earlier version has kept texts that mail cannot go to.
+fn address(owed: &OwedAlert) -> Option<&str> {
+    owed.email.as_deref().filter(|email| is_mailbox(email))
 }
 
 fn way_of(target: &AlertTarget) -> Way {

@@ -5,6 +5,7 @@ use ahash::AHashSet;
 use engine::id::UserId;
 use host::job::JobWaker;
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -14,28 +15,54 @@ pub struct Owing(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    users: Mutex<AHashSet<UserId>>,
+    users: Mutex<Users>,
     /// Wakes the dispatcher while it sends, and while it sleeps.
     notify: Notify,
     waker: JobWaker,
+}
+
+#[derive(Debug, Default)]
+struct Users {
+    /// The longest waiting first.
+    queue: VecDeque<UserId>,
+    /// Those in the queue.
+    waiting: AHashSet<UserId>,
 }
 
 impl Owing {
     /// A user is owed something; its record may not be released yet. The dispatcher asks the shard, whose answer is held
     /// until it is.
     pub fn add(&self, user: UserId) {
-        if self.0.users.lock().insert(user) {
+        let is_new = {
+            let users = &mut *self.0.users.lock();
+            let is_new = users.waiting.insert(user);
+            if is_new {
+                users.queue.push_back(user);
+            }
+            is_new
+        };
+        if is_new {
             self.wake();
         }
     }
 
-    /// All users that were added since the last call.
-    pub fn take(&self) -> AHashSet<UserId> {
-        std::mem::take(&mut *self.0.users.lock())
+    /// At most `count` users, those that have waited longest. They may be added again.
+    pub fn take(&self, count: usize) -> Vec<UserId> {
+        let users = &mut *self.0.users.lock();
+        let count = count.min(users.queue.len());
+        let taken: Vec<UserId> = users.queue.drain(..count).collect();
+        for user in &taken {
+            users.waiting.remove(user);
+        }
+        taken
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.users.lock().queue.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.users.lock().is_empty()
+        self.len() == 0
     }
 
     /// Wakes the dispatcher for another reason.

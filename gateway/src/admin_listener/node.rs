@@ -1,6 +1,7 @@
 //! This server as the admin namespace sees it: its log, its directory, and backups of it.
 
 use crate::backup::{BackupError, Running, Source, Stream};
+use crate::instruments::Instruments;
 use crate::runtime::Inboxes;
 use admin::notices::{NotNotified, Notifies, Notifying};
 use admin::users::{Deed, Done, Named, NoDeed};
@@ -32,13 +33,15 @@ pub struct ServerNode {
     app: Arc<App>,
     running: Running,
     inboxes: Inboxes,
+    /// Of the alerts that are owed.
+    instruments: Instruments,
     /// The last horizon: finding its time requires reading a segment.
     horizon: Mutex<Option<Horizon>>,
 }
 
 impl ServerNode {
-    pub fn new(app: Arc<App>, running: Running, inboxes: Inboxes) -> ServerNode {
-        ServerNode { app, running, inboxes, horizon: Mutex::new(None) }
+    pub fn new(app: Arc<App>, running: Running, inboxes: Inboxes, instruments: Instruments) -> ServerNode {
+        ServerNode { app, running, inboxes, instruments, horizon: Mutex::new(None) }
     }
 
     /// Sends a command to the shard of a user.
@@ -95,6 +98,11 @@ impl Notifies for ServerNode {
                 _ => Err(NotNotified::Busy),
             }
         }))
+    }
+
+    fn owed(&self) -> u64 {
+        // With the users that the dispatcher has not looked at yet.
+        self.instruments.alerts.owed() + self.instruments.commit.listener.owing.len() as u64
     }
 
     fn last_user(&self) -> UserId {

@@ -301,12 +301,9 @@ async fn by_token(
     let app = &*edge.app;
     // The issuer of a token uses the wall clock.
     let claims = app.front.identity.verify(token, app.reads.clock.wall_now())?;
-    let user = match app.reads.directory.by_sub(&claims.sub) {
-        Some(user) => {
-            note_email(edge, user, claims.email, now).await;
-            user
-        }
-        None => first_sight(edge, claims.sub, claims.email, None, now).await?,
+    let (user, email) = match app.reads.directory.by_sub(&claims.sub) {
+        Some(user) => (user, claims.email),
+        None => (first_sight(edge, claims.sub, claims.email, None, now).await?, None),
     };
     let grant = app.reads.directory.standing(user, now);
     let tier = entitlement(grant, now);
@@ -324,22 +321,43 @@ async fn by_token(
     if app.front.gatekeeper.restricts(user, &app.reads.directory) {
         return Err(Code::AccessRestricted.into());
     }
+    note_email(edge, user, email, now);
     // The permissions that a new key gets by default.
     let permissions = if grant_ended(grant, now) { Permissions::Read } else { Permissions::ReadTrade };
     let caller = Caller { user, key: None, tier, permissions, grant, expires_at: None };
     Ok(Admitted { caller: Some(caller), in_flight: Some(in_flight) })
 }
 
-/// A user without an address gets that of the token. If it cannot be noted now, the next token brings it again.
-async fn note_email(edge: &Rc<Edge>, user: UserId, email: Option<String>, now: Timestamp) {
+/// A user without an address gets that of the token. The request does not wait for it: a read needs no log. If it cannot
+/// be noted now, a later token brings it again; until that is known, tokens of the user bring nothing.
+fn note_email(edge: &Rc<Edge>, user: UserId, email: Option<String>, now: Timestamp) {
     let reads = &edge.app.reads;
     let Some(email) = email.filter(|_| reads.rules.formats.is_newest() && !reads.directory.has_email(user)) else {
         return;
     };
-    let noting = Rc::clone(edge);
-    let noted = async move { drop(noting.engine.ask(user, Command::NoteEmail { email }, now).await) };
-    // Its end is waited for, so that the answer to this request shows the address.
-    let _ = tokio::task::spawn_local(noted).await;
+    let Some(noting) = NotingEmail::begin(edge, user) else { return };
+    tokio::task::spawn_local(async move {
+        drop(noting.edge.engine.ask(user, Command::NoteEmail { email }, now).await);
+    });
+}
+
+/// The one attempt to note the address of a user. It ends when this is dropped.
+struct NotingEmail {
+    edge: Rc<Edge>,
+    user: UserId,
+}
+
+impl NotingEmail {
+    fn begin(edge: &Rc<Edge>, user: UserId) -> Option<NotingEmail> {
+        let is_first = edge.noting_email.borrow_mut().insert(user);
+        is_first.then(|| NotingEmail { edge: Rc::clone(edge), user })
+    }
+}
+
+impl Drop for NotingEmail {
+    fn drop(&mut self) {
+        self.edge.noting_email.borrow_mut().remove(&self.user);
+    }
 }
 
 /// Creates the user of a new `sub`, with `plan` if given. Continues when the request is dropped, so that a reservation

@@ -1,10 +1,12 @@
 use super::*;
 use crate::sender::Sender;
+use crate::settings::{Mail, MailBy};
 use crate::testing::{AlertShard as _, NOW, PATIENCE, Receiver, eventually};
 use edge::api::integrations::port::Integrations as _;
 use edge::testing::ShardThread;
 use engine::command::TargetChange;
 use engine::id::MarketId;
+use engine::user::alerts::AlertKinds;
 use engine::view::AboutView;
 
 use host::job::{Job, RunningJob};
@@ -39,9 +41,14 @@ impl Lab {
 
     /// With this pause after a first failure.
     fn with(users: u64, first_retry: Duration) -> Lab {
+        Lab::of(users, first_retry, None)
+    }
+
+    /// With this mailer.
+    fn of(users: u64, first_retry: Duration, mailer: Option<Mailer>) -> Lab {
         let shard = ShardThread::start(NOW, users);
         let (owing, deliveries, figures) = (Owing::default(), Arc::<Deliveries>::default(), Arc::<Figures>::default());
-        let (sender, requests) = Sender::new(false, owing.clone(), deliveries.clone());
+        let (sender, requests) = Sender::new(mailer.is_some(), owing.clone(), deliveries.clone());
         let look_up: LookUp = Arc::new(|_, host: String| {
             assert_ne!(host, PANICS);
             Box::pin(std::future::ready(Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])))
@@ -64,7 +71,7 @@ impl Lab {
             clock: Clock::fake(NOW),
             catalog: Arc::new(Catalog::new()),
             is_listed: watch::channel(true).1,
-            mailer: None,
+            mailer,
             look_up,
             known: Vec::new(),
             delivers: true,
@@ -268,4 +275,53 @@ fn owed_key() -> OwedAlert {
         Answer::OwedAlert(Some(owed)) => *owed,
         other => panic!("{other:?}"),
     }
+}
+
+/// An address of an earlier version to which mail cannot go has one attempt; a mail server that is away has more.
+#[test]
+fn mail_to_no_mailbox_is_given_up_immediately() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = dir.path().join("out");
+    let mail = Mail { by: MailBy::Folder(out.clone()), from: "alerts@example.net".to_owned(), credentials: None };
+    let mailer = Mailer::new(&mail, PATIENCE).expect("a folder");
+    let rows = ["a@[127.0.0.1]", "\"<x>\"@y.z", "trader", "a@b.example\r\nBcc: c@d.example", ""];
+    let lab = Lab::of(rows.len() as u64 + 2, LONG, Some(mailer));
+    let give = |user: u64, email: &str| {
+        lab.shard.ask(user, Command::NoteEmail { email: email.to_owned() });
+        let chosen = lab.shard.ask(user, Command::ChooseMail { on: AlertKinds::ALL, off: AlertKinds::of(&[]) });
+        assert!(matches!(chosen, Answer::Alerts(_)), "{email:?}: {chosen:?}");
+        lab.raise(user, user as u8);
+    };
+    let counts = || (lab.figures.failed(Way::Mail), lab.figures.given_up(Way::Mail));
+    for (email, user) in rows.iter().zip(1..) {
+        give(user, email);
+        eventually("it is given up", || (counts() == (user, user)).then_some(()));
+    }
+    let last = rows.len() as u64 + 1;
+    give(last, "trader@example.net");
+    eventually("it is delivered", || (lab.figures.delivered(Way::Mail) == 1).then_some(()));
+    std::fs::remove_dir_all(&out).expect("the folder");
+    give(last + 1, "trader@example.net");
+    eventually("it has failed", || (counts() == (last, last - 1)).then_some(()));
+    println!("addresses without mail: {} cases", rows.len() + 2);
+}
+
+/// The users that have waited longest are taken first, each once, and not more than asked for.
+#[test]
+fn users_wait_in_a_queue() {
+    let owing = Owing::default();
+    for user in [3, 1, 3, 2, 1] {
+        owing.add(UserId(user));
+    }
+    // (how many are taken, those that are)
+    let rows: [(usize, &[u64]); 4] = [(0, &[]), (2, &[3, 1]), (2, &[2, 3]), (usize::MAX, &[])];
+    for (row, (count, expected)) in rows.iter().enumerate() {
+        let taken: Vec<u64> = owing.take(*count).iter().map(|user| user.0).collect();
+        assert_eq!(taken, *expected, "row {row}");
+        if row == 1 {
+            owing.add(UserId(3));
+        }
+    }
+    assert!(owing.is_empty());
+    println!("users in the queue: {} cases", rows.len());
 }

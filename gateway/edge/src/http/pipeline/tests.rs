@@ -3,7 +3,7 @@ use crate::engine_client::AskError;
 use crate::http::jwt;
 use crate::http::limit::Payer;
 use crate::http::route::{Gate, Permission, RateClass, VenueShape};
-use crate::http::testing::{Answered, NOW, SECRET, World};
+use crate::http::testing::{Answered, NOW, SECRET, World, run};
 use engine::command::{Answer, Command, CreateUser};
 use engine::fact;
 use engine::id::{KeyId, UserId};
@@ -493,48 +493,76 @@ fn an_address_login_needs_no_key() {
     }
 }
 
-/// An account without an address gets that of a later token; another one is not even asked about.
+/// An account without an address gets that of a later token; another one is not even asked about. No response waits for
+/// it, a user has one attempt at a time, and a request that is refused brings nothing.
 #[test]
 fn a_later_token_brings_the_address() {
-    let limits = "[limits.tiers.free]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n";
-    let world = World::new(limits, &[TABLE]);
-    let asked = Rc::new(RefCell::new(Vec::new()));
-    let (noted, edge) = (Rc::clone(&asked), Rc::clone(&world.edge));
-    world.shard(move |user, command| {
-        let directory = &edge.app.reads.directory;
-        match command {
-            Command::CreateUser(CreateUser { sub, email, .. }) => {
-                directory.observe(user, &Mutation::UserCreated(fact::UserCreated { sub, email, at: NOW }));
-                Ok(Answer::Created(user))
-            }
-            Command::NoteEmail { email } => {
-                noted.borrow_mut().push(email.clone());
-                if email.starts_with("busy") {
-                    return Err(AskError::Busy);
-                }
-                directory.observe(user, &Mutation::EmailNoted(fact::EmailNoted { email, at: NOW }));
-                Ok(Answer::Done)
-            }
-            other => panic!("{other:?}"),
-        }
-    });
-    // (sub, the address of the token; what the shard is asked to note)
-    let rows = [
-        ("ada", None, None),
-        ("ada", None, None),
-        ("ada", Some("busy@example.net"), Some("busy@example.net")),
-        ("ada", Some("ada@example.net"), Some("ada@example.net")),
-        ("ada", Some("ada@example.net"), None),
-        ("ada", Some("other@example.net"), None),
-        ("eve", Some("eve@example.net"), None),
-        ("eve", Some("other@example.net"), None),
+    let open = "[limits.tiers.free]\nrequests_per_second = 1000000\nrequests_per_minute = 1000000\n";
+    let limited = "[limits.tiers.free]\nrequests_per_second = 1\nrequests_per_minute = 1\n";
+    let flagged = format!("{open}[access]\nflagged = [\"ada\"]\n");
+    // (settings; of each step: the sub, the address of the token, how many requests; their status, how often the shard
+    // is asked to note it)
+    type Step = (&'static str, Option<&'static str>, usize, u16, usize);
+    let rows: [(&str, &[Step]); 3] = [
+        (
+            open,
+            &[
+                ("ada", None, 1, 200, 0),
+                ("ada", None, 1, 200, 0),
+                ("ada", Some("busy@example.net"), 3, 200, 1),
+                ("ada", Some("busy@example.net"), 1, 200, 1),
+                ("ada", Some("ada@example.net"), 2, 200, 1),
+                ("ada", Some("ada@example.net"), 1, 200, 0),
+                ("ada", Some("other@example.net"), 1, 200, 0),
+                ("eve", Some("eve@example.net"), 1, 200, 0),
+                ("eve", Some("other@example.net"), 1, 200, 0),
+            ],
+        ),
+        (limited, &[("ada", None, 1, 200, 0), ("ada", Some("ada@example.net"), 2, 429, 0)]),
+        (&flagged, &[("ada", None, 1, 403, 0), ("ada", Some("ada@example.net"), 2, 403, 0)]),
     ];
-    for (row, (sub, email, expected)) in rows.iter().enumerate() {
-        let token = format!("Bearer {}", jwt::sign(&Secret::new(SECRET.to_owned()), sub, *email, NOW, 60));
-        let answer = world.send("POST", "/v1/manage", &[("authorization", &token)], "");
-        assert_eq!(answer.status, 200, "row {row}: {}", answer.json());
-        let asked = std::mem::take(&mut *asked.borrow_mut());
-        assert_eq!(asked, expected.iter().map(|email| (*email).to_owned()).collect::<Vec<_>>(), "row {row}");
+    let mut cases = 0;
+    for (toml, steps) in rows {
+        let world = World::new(toml, &[TABLE]);
+        let asked = Rc::new(RefCell::new(Vec::new()));
+        let (noted, edge) = (Rc::clone(&asked), Rc::clone(&world.edge));
+        world.shard(move |user, command| {
+            let directory = &edge.app.reads.directory;
+            match command {
+                Command::CreateUser(CreateUser { sub, email, .. }) => {
+                    directory.observe(user, &Mutation::UserCreated(fact::UserCreated { sub, email, at: NOW }));
+                    Ok(Answer::Created(user))
+                }
+                Command::NoteEmail { email } => {
+                    noted.borrow_mut().push(email.clone());
+                    if email.starts_with("busy") {
+                        return Err(AskError::Busy);
+                    }
+                    directory.observe(user, &Mutation::EmailNoted(fact::EmailNoted { email, at: NOW }));
+                    Ok(Answer::Done)
+                }
+                other => panic!("{other:?}"),
+            }
+        });
+        for (step, (sub, email, count, status, expected)) in steps.iter().enumerate() {
+            let token = format!("Bearer {}", jwt::sign(&Secret::new(SECRET.to_owned()), sub, *email, NOW, 60));
+            run(async {
+                for _ in 0..*count {
+                    let request = Request::post("/v1/manage").header("host", "test").header("authorization", &token);
+                    let request = request.body(Full::new(Bytes::new())).expect("a sound request");
+                    let peer = IpAddr::from([1, 2, 3, 4]);
+                    let found = respond(Rc::clone(&world.edge), peer, request, None).await.status().as_u16();
+                    assert_eq!(found, *status, "{toml} step {step}");
+                }
+                assert!(asked.borrow().is_empty(), "{toml} step {step}: the responses come first");
+                for _ in 0..8 {
+                    tokio::task::yield_now().await;
+                }
+            });
+            let asked = std::mem::take(&mut *asked.borrow_mut());
+            assert_eq!(asked, vec![email.unwrap_or_default(); *expected], "{toml} step {step}");
+            cases += 1;
+        }
     }
-    println!("addresses of tokens: {} cases", rows.len());
+    println!("addresses of tokens: {cases} cases");
 }

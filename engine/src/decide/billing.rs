@@ -96,8 +96,6 @@ impl Decision<'_> {
         let SubscriptionNews { subscription, status, period_end, cancel_at_period_end, trial_ends_at, .. } = news;
         // An event of a period that is over gives no plan.
         let gives = status.is_live() && period_end.is_none_or(|end| self.now < end.plus(PAST_DUE_KEPT_US));
-        let is_second =
-            known.is_none() && gives && self.billing.lives_beside(&subscription, product.is_simulation(), self.now);
         let noted = fact::SubscriptionNoted {
             subscription,
             product,
@@ -110,6 +108,9 @@ impl Decision<'_> {
             created: self.created,
             at: self.now,
         };
+        let is_second = gives
+            && self.billing.begins(&noted, self.now)
+            && self.billing.lives_beside(&noted.subscription, product.is_simulation(), self.now);
         // A later end came before the product was known.
         let ended = self.billing.unpriced_after(&noted).filter(|later| !later.status.is_paid());
         let ended = ended.map(|later| fact::SubscriptionNoted {

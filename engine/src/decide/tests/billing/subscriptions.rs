@@ -328,27 +328,37 @@ fn a_kept_plan_is_given_once_its_price_is_known() {
 fn a_second_subscription_of_a_kind_is_noticed() {
     use Product::{BacktestingPro, Pro, ProPlus};
     use SubscriptionStatus::{Active, Canceled, Incomplete, PastDue, Trialing};
-    // The day, the event, what becomes of it.
-    let rows: Vec<(u64, BillingNews, BillingOutcome)> = vec![
-        (0, terms("sub_1", Pro, Incomplete), Applied),
-        (0, terms("sub_1", Pro, Active), Applied),
-        (1, terms("sub_2", BacktestingPro, Active), Applied),
-        (1, terms("sub_3", ProPlus, Incomplete), Applied),
-        (1, terms("sub_4", ProPlus, Canceled), Applied),
-        (2, terms("sub_5", ProPlus, Trialing), SecondSubscription),
-        (3, terms("sub_5", ProPlus, Active), Applied),
-        (4, terms("sub_6", BacktestingPro, PastDue), SecondSubscription),
-        (5, terms("sub_1", Pro, Canceled), Applied),
-        (6, terms("sub_5", ProPlus, Canceled), Applied),
-        (7, terms("sub_7", Pro, Active), Applied),
+    // The day, the day on which the provider made the event, the event, what becomes of it.
+    let rows: Vec<(u64, u64, BillingNews, BillingOutcome)> = vec![
+        (0, 0, terms("sub_1", Pro, Incomplete), Applied),
+        (0, 0, terms("sub_1", Pro, Active), Applied),
+        (1, 1, terms("sub_2", BacktestingPro, Active), Applied),
+        (1, 1, terms("sub_3", ProPlus, Incomplete), Applied),
+        (1, 1, terms("sub_4", ProPlus, Canceled), Applied),
+        // It was known, and is paid now.
+        (2, 2, terms("sub_3", ProPlus, Active), SecondSubscription),
+        (2, 2, terms("sub_3", ProPlus, PastDue), Applied),
+        (2, 2, terms("sub_3", ProPlus, Active), Applied),
+        (2, 2, terms("sub_3", ProPlus, Canceled), Applied),
+        // Older than its end.
+        (2, 1, terms("sub_3", ProPlus, Active), Applied),
+        (2, 0, terms("sub_4", ProPlus, Active), Applied),
+        (2, 2, terms("sub_5", ProPlus, Trialing), SecondSubscription),
+        (3, 3, terms("sub_5", ProPlus, Active), Applied),
+        (4, 4, terms("sub_6", BacktestingPro, PastDue), SecondSubscription),
+        (5, 5, terms("sub_1", Pro, Canceled), Applied),
+        (6, 6, terms("sub_5", ProPlus, Canceled), Applied),
+        (7, 7, terms("sub_7", Pro, Active), Applied),
         // The event of its end was lost: it has ended by itself.
-        (90, terms("sub_8", Pro, Active), Applied),
+        (90, 90, terms_until(120, "sub_8", Pro, Active), Applied),
+        // It comes back.
+        (91, 91, terms_until(121, "sub_7", Pro, Active), SecondSubscription),
     ];
     println!("second subscriptions: {} cases", rows.len());
     let mut world = world();
-    for (step, (days, news, expected)) in rows.into_iter().enumerate() {
+    for (step, (days, made, news, expected)) in rows.into_iter().enumerate() {
         world.now = START.plus(days * DAY + step as u64);
-        let event = event(&format!("evt_{step}"), days * 86_400 + step as u64, news);
+        let event = event(&format!("evt_{step}"), made * 86_400 + step as u64, news);
         assert_eq!(bill(&mut world, event), Ok(expected), "step {step}");
     }
     world.check().expect("the records give the same state");

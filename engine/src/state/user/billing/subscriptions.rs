@@ -237,6 +237,11 @@ impl UnpricedSubscription {
     }
 }
 
+/// As that of [`SubscriptionTerms`].
+fn age(noted: &fact::SubscriptionNoted) -> Age<'_> {
+    (noted.created, noted.period_end, noted.status, &noted.event)
+}
+
 impl Billing {
     pub fn subscriptions(&self) -> &[Subscription] {
         &self.subscriptions
@@ -255,8 +260,7 @@ impl Billing {
     /// What is kept of a subscription whose price was not known, if its event is newer than these terms.
     pub(crate) fn unpriced_after(&self, terms: &fact::SubscriptionNoted) -> Option<&UnpricedSubscription> {
         let row = self.unpriced_row(&terms.subscription).ok()?;
-        let age = (terms.created, terms.period_end, terms.status, terms.event.as_str());
-        Some(&self.unpriced[row]).filter(|known| known.age() > age)
+        Some(&self.unpriced[row]).filter(|known| known.age() > age(terms))
     }
 
     /// Whether an event of a subscription without a known price is newer than all that is known of it.
@@ -264,6 +268,15 @@ impl Billing {
         let age = (unpriced.created, unpriced.period_end, unpriced.status, unpriced.event.as_str());
         let kept = self.unpriced_row(&unpriced.subscription).ok().map(|row| self.unpriced[row].age());
         kept.max(self.terms(&unpriced.subscription).map(SubscriptionTerms::age)).is_none_or(|known| known < age)
+    }
+
+    /// Whether these terms are news of a subscription that does not ask for payments at this moment: one that is unknown,
+    /// was never paid, or has ended.
+    pub(crate) fn begins(&self, terms: &fact::SubscriptionNoted, now: Timestamp) -> bool {
+        let known = self.subscriptions.iter().find(|known| *known.id == *terms.subscription);
+        known.is_none_or(|known| {
+            !known.is_live_at(now) && known.terms.as_ref().is_none_or(|known| known.age() < age(terms))
+        })
     }
 
     /// Another subscription of the same kind that the provider still asks payments for and that gives a plan now.

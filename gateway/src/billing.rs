@@ -3,11 +3,17 @@
 use crate::config::{BillingProvider, Config};
 use ::billing::{Settings, Stripe, Stub};
 use edge::api::billing::provider::{Desk, Provider};
-use edge::app::Edge;
+use edge::engine_client::EngineClient;
 use engine::command::{Answer, BillingEvent, BillingNews, BillingOutcome, Command, SubscriptionNews};
 use engine::id::UserId;
 use engine::user::Users;
+use host::clock::Clock;
 use std::io;
+use tokio::task::JoinSet;
+
+/// Plans that were kept and are given at a time: few, so that requests find room in the queues of the shards, and more
+/// than one, so that they share a sync of the log.
+const GIVEN_AT_A_TIME: usize = 8;
 
 /// What a start with the provider for development warns of.
 pub const STUB_WARNING: &str =
@@ -66,19 +72,76 @@ pub fn kept_plans(config: &Config, users: &[Users]) -> Vec<(UserId, BillingEvent
     plans.collect()
 }
 
-/// Applies them. One that fails is tried again at the next start.
-pub async fn give_kept_plans(edge: &Edge, plans: Vec<(UserId, BillingEvent)>) {
+/// Applies them, beside the requests of a server that listens. One that fails is tried again at the next start.
+pub async fn give_kept_plans(engine: EngineClient, clock: Clock, plans: Vec<(UserId, BillingEvent)>) {
+    let mut giving = JoinSet::new();
     for (user, event) in plans {
-        let id = event.id.clone();
-        match edge.engine.ask(user, Command::Bill(Box::new(event)), edge.app.reads.clock.now()).await {
-            Ok(Answer::Billed(BillingOutcome::Applied | BillingOutcome::SecondSubscription)) => {
-                tracing::info!(
-                    user = user.0,
-                    event = id,
-                    "the price of a plan that was kept is set: the plan is given"
-                );
-            }
-            answer => tracing::warn!(user = user.0, event = id, ?answer, "a plan that was kept could not be given"),
+        if giving.len() >= GIVEN_AT_A_TIME {
+            giving.join_next().await;
         }
+        let (engine, now) = (engine.clone(), clock.now());
+        giving.spawn_local(async move {
+            let id = event.id.clone();
+            match engine.ask(user, Command::Bill(Box::new(event)), now).await {
+                Ok(Answer::Billed(BillingOutcome::Applied | BillingOutcome::SecondSubscription)) => {
+                    tracing::info!(
+                        user = user.0,
+                        event = id,
+                        "the price of a plan that was kept is set: the plan is given"
+                    );
+                }
+                answer => tracing::warn!(user = user.0, event = id, ?answer, "a plan that was kept could not be given"),
+            }
+        });
+    }
+    while giving.join_next().await.is_some() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::ring::Ring;
+    use engine::time::Timestamp;
+    use std::sync::Arc;
+
+    /// Thousands of them neither fill the queue of a shard nor wait for each other's sync.
+    #[test]
+    fn kept_plans_are_given_a_few_at_a_time() {
+        let counts = [0, 1, GIVEN_AT_A_TIME - 1, GIVEN_AT_A_TIME, GIVEN_AT_A_TIME + 1, 100];
+        let runtime = host::runtime::runtime().expect("a runtime");
+        for count in counts {
+            let local = tokio::task::LocalSet::new();
+            local.block_on(&runtime, async {
+                let (clock, inbox) = (Clock::fake(Timestamp::from_secs(1_790_932_500)), Arc::new(Ring::new(256)));
+                let engine = EngineClient::threaded(Arc::new([inbox.clone()]), clock.clone());
+                let plan = |number: usize| {
+                    let (id, news) = (format!("evt_{number}"), BillingNews::Nothing);
+                    (UserId(1), BillingEvent { id, created: clock.now(), customer: None, news })
+                };
+                let giving = give_kept_plans(engine, clock.clone(), (0..count).map(plan).collect());
+                let giving = tokio::task::spawn_local(giving);
+                let mut given = 0;
+                while given < count {
+                    for _ in 0..4 * GIVEN_AT_A_TIME {
+                        tokio::task::yield_now().await;
+                    }
+                    assert_eq!(inbox.len(), GIVEN_AT_A_TIME.min(count - given), "{given} of {count} are given");
+                    while let Some(asked) = inbox.pop() {
+                        let Command::Bill(event) = asked.command else { panic!("{:?}", asked.command) };
+                        assert_eq!(event.id, format!("evt_{given}"));
+                        // One that is refused keeps no other one from being given.
+                        let answer = match given % 3 {
+                            0 => Answer::Refused(engine::reject::Reject::Busy),
+                            _ => Answer::Billed(BillingOutcome::Applied),
+                        };
+                        asked.reply.fill(answer);
+                        given += 1;
+                    }
+                }
+                giving.await.expect("no panic");
+                assert!(inbox.is_empty());
+            });
+        }
+        println!("counts of kept plans: {} cases", counts.len());
     }
 }

@@ -330,7 +330,6 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let app = App { moments: moments.clone(), published: shown.published(), billing: desk, ..app };
     let config = Arc::new(config);
     let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
-    billing::give_kept_plans(&edge, kept_plans).await;
     // The demo user's key: only without users, and only if no other machine can reach the listener.
     let is_first_start = report.users == 0 && address.ip().is_loopback();
     let demo = if is_first_start { demo::create(&edge).await } else { None };
@@ -364,7 +363,11 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         }
     }
     let stopping = Stopping { failed, moments };
+    // Readiness does not wait for them: there may be thousands.
+    let giving = billing::give_kept_plans(edge.engine.clone(), edge.app.reads.clock.clone(), kept_plans);
+    let giving = tokio::task::spawn_local(giving);
     let served = listen_until_stopped(listener, asked, edge, &runtime, stopping).await;
+    giving.abort();
     if let Some(admin) = admin {
         admin.end();
     }

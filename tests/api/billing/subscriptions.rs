@@ -125,7 +125,12 @@ fn a_plan_with_an_unknown_price_waits_for_it() {
     world.place.set("billing", "price_pro_monthly", "\"price_pro_monthly,price_new_monthly\"");
     world.crash();
     payer.session.moved_to(world.server.address());
-    let shown = payer.session.get("/v1/billing/subscription").expect(200);
+    // It is given while the server listens.
+    let given = || {
+        let shown = payer.session.get("/v1/billing/subscription").expect(200);
+        (text(&shown, "/plan") != "free").then_some(shown)
+    };
+    let shown = tests::eventually("the plan is given", given);
     assert_eq!((text(&shown, "/plan"), text(&shown, "/status")), ("pro", "active"));
     assert_eq!(text(&payer.session.get("/v1/account/me/entitlements").expect(200), "/plan"), "pro");
     let admin = world.server.admin().expect("there is one");

@@ -318,8 +318,9 @@ mod tests {
     fn a_notice_to_all_goes_on_until_no_users_are_left() {
         let part = |users: u64, next: Option<u64>| Ok(json!({"users": users, "owed": 1, "next_after": next}));
         type Calls = Vec<Result<Value, &'static str>>;
+        type Found = Result<(u64, u64), &'static str>;
         // (the first id, the answers; the ids that are sent, and the result or a part of the error)
-        let rows: [(u64, Calls, &[u64], Result<(u64, u64), &str>); 6] = [
+        let rows: [(u64, Calls, &[u64], Found); 6] = [
             (0, vec![part(5, None)], &[0], Ok((5, 1))),
             (7, vec![part(32, Some(39)), part(3, Some(42)), part(1, None)], &[7, 39, 42], Ok((36, 3))),
             (0, vec![part(32, Some(32)), Err("no answer in time")], &[0, 32], Err("go on with --after 32")),

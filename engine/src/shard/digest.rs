@@ -47,7 +47,7 @@ pub fn digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
 }
 
 /// The same, while `goes_on` returns true: it is called with each part, users in id order, and without one after each
-/// [`ROWS_TOGETHER`](crate::canonical::ROWS_TOGETHER) rows of a user. `None`: it returned false.
+/// 256 rows of a user. `None`: it returned false.
 pub fn digest_while(
     markets: &Markets,
     shards: &[&Users],

@@ -81,7 +81,7 @@ pub enum StoreError {
     Io(io::Error),
     /// The files are not those of a whole store.
     Damaged(String),
-    /// As [`StoreError::Damaged`]: a journal has a hole or wrong bytes.
+    /// As [`StoreError::Damaged`], and it may be that a journal has a hole or wrong bytes.
     Journal(String),
     /// Written by a later program.
     Later(String),
@@ -266,7 +266,8 @@ impl Store {
 
     fn open_at(place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
         let opened = catch_unwind(AssertUnwindSafe(|| Store::open_unguarded(place, cache_bytes)));
-        opened.unwrap_or_else(|_| Err(StoreError::Damaged("its files do not fit together".to_owned())))
+        // The engine panics at some damage of a journal, and at some of other files: what it is, a cut tells.
+        opened.unwrap_or_else(|_| Err(StoreError::Journal("its files do not fit together".to_owned())))
     }
 
     fn open_unguarded(place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {

@@ -105,12 +105,15 @@ fn a_damaged_history_is_left_out() {
     let live = Place::new();
     let place = tempfile::tempdir().expect("a temporary folder");
     let stopped = place.path().join("log");
-    let recovery = recover(&stopped, Options { segment_bytes: SEGMENT_BYTES, ..Options::default() }, 1).expect("a log");
-    let started = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
-    let wal::Running { mut log, syncer, .. } = started;
-    log.append(Kind::Padding, 1, 1, 2, &[0; 8]).expect("there is room");
-    syncer.finish().expect("the disk is there");
-    drop(log);
+    {
+        let options = Options { segment_bytes: SEGMENT_BYTES, ..Options::default() };
+        let recovery = recover(&stopped, options, 1).expect("a log");
+        // It has the lock of the directory until the end of this block.
+        let started = recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+        let wal::Running { mut log, syncer, .. } = started;
+        log.append(Kind::Padding, 1, 1, 2, &[0; 8]).expect("there is room");
+        syncer.finish().expect("the disk is there");
+    }
     // Files of its store, and whether it can be read.
     let stores: [(&[&str], bool); 4] = [
         (&["version", "0.jnl", "keyspaces/0/current", "keyspaces/0/v0", "keyspaces/0/tables/1"], true),

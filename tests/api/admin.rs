@@ -26,11 +26,11 @@ fn guarded(users: usize, settings: impl FnOnce(&mut ServerDir)) -> (World, Socke
     (world, admin, token)
 }
 
-/// More than the buffers of sockets and stream hold for a peer that does not read: a file of the price history, which
-/// is copied unchanged.
+/// More than the buffers of sockets and stream hold for a peer that does not read: the file of incidents, which is
+/// copied unchanged, although the server does not read one of that length.
 fn bulk(world: &World) -> std::path::PathBuf {
-    let path = world.place.data().join("history").join("hours-1");
-    let file = File::create(&path).expect("the price history is a folder");
+    let path = world.place.data().join("incidents.json");
+    let file = File::create(&path).expect("the data directory is a folder");
     file.set_len(64 << 20).expect("a sparse file takes no room");
     path
 }

@@ -93,9 +93,10 @@ fn first_record(data: &Path) -> u64 {
     numbers(data, ".wal").into_iter().min().expect("there is a segment")
 }
 
-/// A file of the price history, which is copied unchanged: a backup takes longer.
+/// The file of incidents, which is copied unchanged, although the server does not read one of that length: a backup
+/// takes longer.
 fn put_bulk(data: &Path, bytes: u64) {
-    let bulk = File::create(data.join("history").join("hours-1")).expect("the price history is a folder");
+    let bulk = File::create(data.join("incidents.json")).expect("the data directory is a folder");
     bulk.set_len(bytes).expect("a sparse file takes no room");
 }
 

@@ -266,7 +266,7 @@ impl Store {
 
     fn open_at(place: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
         let opened = catch_unwind(AssertUnwindSafe(|| Store::open_unguarded(place, cache_bytes)));
-        // The engine panics at some damage of a journal, and at some of other files: what it is, a cut tells.
+        // The engine panics at some damage of a journal, and at some of other files. A cut shows which it is.
         opened.unwrap_or_else(|_| Err(StoreError::Journal("its files do not fit together".to_owned())))
     }
 

@@ -133,7 +133,7 @@ fn turns(history: &mut History) -> u32 {
     count
 }
 
-/// The store is opened, and earlier files are moved, by turns of the job: prices and fills until then are added
+/// The store is opened, and earlier files are moved, in turns of the job: prices and fills until then are added
 /// afterwards, but for those that the store has.
 #[test]
 fn a_start_does_not_wait_for_its_history() {

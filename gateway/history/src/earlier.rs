@@ -148,11 +148,11 @@ pub struct Move {
     is_fresh: bool,
     /// Rows of the trail.
     open: BTreeMap<(u32, u32), Candle>,
-    /// Blocks that are to be read: a row of theirs may be in the trail.
+    /// Blocks to read. The trail may have rows that belong to one of them.
     minutes: VecDeque<(u32, PathBuf)>,
     /// The hours of all of them.
     folded: BTreeSet<u32>,
-    /// Blocks by day, which are read after those: a row of theirs may be folded from them.
+    /// Blocks by day, read after the others: their rows may be folded from those.
     hours: VecDeque<(u32, PathBuf)>,
     /// What was read and is not written yet.
     rows: std::vec::IntoIter<Moved>,

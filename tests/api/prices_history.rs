@@ -100,7 +100,8 @@ fn the_archive_has_closed_markets() {
     let mut world = World::start_with(1, |place| _ = place.set("flags", "chart_archive_read_enabled", "true"));
     let decided = world.markets.decided.clone();
     let path = format!("/v1/prices-history/archive?market={}", decided.no());
-    let shown = world.until(&path, |_| true);
+    // The feed sends its prices in batches, half a second apart.
+    let shown = world.until(&path, |shown| !list(shown, "/history").is_empty());
     for (field, expected) in [
         ("market", json!(decided.no())),
         ("condition_id", json!(decided.condition)),

@@ -19,6 +19,7 @@
 //! | [`mutation`], [`fact`] | all facts, their fields, and their bytes in the log |
 //! | [`order`] | rows of orders and fills, reservations, the index of resting orders |
 //! | [`user`] | wallets, positions, orders and keys of one user, changed by facts only |
+//! | [`departed`] | rows that have left memory, and how they are read |
 //! | `decide` | placing, matching, cancelling, settling; keys and wallets |
 //! | [`shard`] | the users of one thread: takes commands, runs matching cycles and settlements; replay and snapshots |
 //! | [`backtest`] | archived hours and books; fills and strategies of the past |
@@ -29,7 +30,7 @@
 //! | [`directory`] | key hash → user, read without a lock |
 //! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
 //!
-//! `mutation`, `order` and `user` are the folder `state/`. Among the folders, `market` is the lowest, then `book`,
+//! `mutation`, `order`, `user` and `departed` are the folder `state/`. Among the folders, `market` is the lowest, then `book`,
 //! `state`, `decide`, `shard` and `backtest`; each names only lower ones (`tests/tidy/layers.rs`).
 //!
 //! Users never trade with each other, only against the venue's book, so a user belongs to exactly one shard and shards
@@ -63,7 +64,7 @@ mod state;
 pub mod time;
 pub mod view;
 
-pub use state::{mutation, order, user};
+pub use state::{departed, mutation, order, user};
 
 /// The fields of every fact, those about users and those about markets.
 pub mod fact {

@@ -1,0 +1,60 @@
+//! Rows that have left memory: ended orders with their fills, closed positions and remembered requests. They are in the
+//! history store, which the engine never reads: it says what it needs, and is given what was found.
+
+use crate::id::{MarketId, OrderId, PositionId, TradeId, UserId};
+use crate::order::{Fill, Order};
+use crate::user::{Position, Remembered};
+
+/// An order that has ended, with its fills in time order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedOrder {
+    pub order: Order,
+    pub fills: Vec<Fill>,
+}
+
+/// A remembered request whose order has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRequest {
+    pub request: Remembered,
+    pub order: EndedOrder,
+}
+
+/// The rows of one user that leave memory together. Their fills and remembered requests leave with the orders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    pub user: UserId,
+    /// Ascending.
+    pub orders: Vec<OrderId>,
+    /// Ascending.
+    pub positions: Vec<PositionId>,
+}
+
+/// The rows of one user that have left memory up to one record of the log. A row that is still in memory, too, is equal
+/// to the one there.
+pub trait Departed {
+    /// Why rows cannot be read.
+    type Error;
+
+    fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, Self::Error>;
+
+    fn position(&self, id: PositionId) -> Result<Option<Position>, Self::Error>;
+
+    /// Orders below `before`, highest id first; only those of `market`, if there is one.
+    fn orders(
+        &self,
+        market: Option<MarketId>,
+        before: Option<OrderId>,
+    ) -> impl Iterator<Item = Result<EndedOrder, Self::Error>>;
+
+    /// Fills below `before` with their orders, highest id first.
+    fn fills(&self, before: Option<TradeId>) -> impl Iterator<Item = Result<(Fill, Order), Self::Error>>;
+
+    /// Closed positions below `before`, highest id first.
+    fn positions(&self, before: Option<PositionId>) -> impl Iterator<Item = Result<Position, Self::Error>>;
+
+    /// The newest request that was remembered under this id.
+    fn request(&self, client_order_id: &str) -> Result<Option<EndedRequest>, Self::Error>;
+
+    /// The signed order with this EIP-712 hash.
+    fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, Self::Error>;
+}

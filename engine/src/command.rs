@@ -3,6 +3,7 @@
 pub use crate::billing_event::{BillingEvent, BillingNews, BillingOutcome, SubscriptionNews};
 
 use crate::amount::{Cash, Price, Qty};
+use crate::departed::Departures;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
@@ -14,6 +15,7 @@ use crate::view::{
     AccountView, AlertsView, CancelledOrders, EmptiedWallet, EquityView, FactPage, FillPage, FillView, HistoryPage,
     KeyView, OrderPage, OrderView, OwedAlert, PositionView, UserView, VenuePage,
 };
+use std::sync::Arc;
 
 /// One request to the shard of its user.
 #[derive(Debug)]
@@ -103,6 +105,9 @@ pub enum Command {
         venue_now: Timestamp,
         sweeps: Sweeps,
     },
+    /// Drops rows of this shard's users that the history store has; owner is [`crate::id::MARKETS`]. Nothing is
+    /// journaled. The answer does not wait for the last row.
+    Depart(Arc<Departures>),
 
     /// A new SANDBOX wallet (engine/docs/account.md §4).
     OpenWallet {

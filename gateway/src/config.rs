@@ -33,9 +33,10 @@ use ::venue::replay::Speed;
 use ::venue::{VenueConfig, VenueKind};
 use engine::amount::{Bps, Qty};
 use engine::rules::{FeeTable, RolloutFlags, Rules};
-use engine::time::MILLISECOND;
+use engine::time::{MILLISECOND, SECOND};
 pub use journal::commit::Durability;
 use journal::commit::LogSize;
+use journal::mover::Window;
 use source::{DEFAULT, Source};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -225,6 +226,8 @@ pub struct Archive {
 pub struct HistorySettings {
     /// Memory for what was read from it, bytes.
     pub cache_bytes: u64,
+    /// How long ended rows stay in memory.
+    pub window: Window,
 }
 
 /// Whether a server makes hours of its recording.
@@ -362,7 +365,13 @@ impl Config {
             data: DirectorySettings { dir: values.text("data.dir").into() },
             journal: read::journal(&values),
             archive: read::archive(&values),
-            history: HistorySettings { cache_bytes: values.number("history.cache_bytes") },
+            history: HistorySettings {
+                cache_bytes: values.number("history.cache_bytes"),
+                window: Window {
+                    hot_us: values.number::<u64>("history.hot_seconds") * SECOND,
+                    rows_max: values.number("history.hot_rows_max"),
+                },
+            },
             venue: venue::venue(&values),
             compat: compat::compat(&values),
             local: table::is_own_machine_only(&values).then(|| local::local(&values)),

@@ -163,6 +163,7 @@ fn takes_turns(command: &Command) -> bool {
         | Command::Settle { .. }
         | Command::Cycle { .. }
         | Command::MeetPrints
+        | Command::Depart(_)
         | Command::OpenWallet { .. }
         | Command::RelabelWallet { .. }
         | Command::CreateBacktest(_)

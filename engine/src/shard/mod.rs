@@ -14,6 +14,7 @@ mod backtests;
 mod beats;
 mod billing;
 pub mod cycle;
+mod departing;
 pub mod digest;
 mod emptying;
 pub mod facts;
@@ -46,6 +47,7 @@ use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules, WAIT_MAX_US};
 use crate::time::Timestamp;
 use crate::user::Users;
 use cycle::Cycles;
+use departing::Departing;
 use emptying::Emptying;
 use hourly::Hourly;
 use line::Line;
@@ -133,6 +135,7 @@ pub struct Shard<R> {
     last_sweeps: Sweeps,
     hourly: Hourly,
     minutes: Minutes,
+    departing: Departing,
     /// Requests are due to leave memory; looked at with every cycle that sweeps by server time.
     forgets: bool,
 }
@@ -179,6 +182,7 @@ impl<R> Shard<R> {
             last_sweeps: Sweeps::All,
             hourly: Hourly::default(),
             minutes: Minutes::default(),
+            departing: Departing::default(),
             forgets: false,
         }
     }
@@ -225,7 +229,7 @@ impl<R> Shard<R> {
         let Envelope { owner, command, received_at, reply } = envelope;
         let admitted = self.admit(&command, received_at, outbox).and_then(|()| self.key_usable(owner, &command));
         // What it changes happens after the start of the hour. The reserve is only for commands that change something.
-        let background = matches!(command, Command::Query(_) | Command::NoteKeyUsed { .. });
+        let background = matches!(command, Command::Query(_) | Command::Depart(_) | Command::NoteKeyUsed { .. });
         if outbox.room() == Room::Ample || !background {
             self.note_early(owner, outbox);
         }
@@ -283,6 +287,7 @@ impl<R> Shard<R> {
             self.settle(settling, outbox);
         } else {
             self.forget();
+            self.drop_departed();
             self.cycle(outbox);
         }
         self.is_busy()
@@ -298,7 +303,7 @@ impl<R> Shard<R> {
 
     fn is_busy(&self) -> bool {
         let sweeping = !self.sweeps.is_empty() || !self.emptyings.is_empty();
-        sweeping || self.prints.is_running() || !self.settlings.is_empty() || self.cycles.is_running() || self.forgets
+        sweeping || self.prints.is_running() || !self.settlings.is_empty() || self.cycles.is_running() || self.forgets || !self.departing.is_empty()
     }
 
     /// Whether larger work is in progress or waits: [`Shard::turn`] continues it.
@@ -324,6 +329,7 @@ impl<R> Shard<R> {
             Command::Query(_)
             | Command::MeetPrints
             | Command::Cycle { .. }
+            | Command::Depart(_)
             | Command::Settle { .. }
             | Command::NoteKeyUsed { .. } => return Ok(()),
             Command::Place(_)
@@ -414,6 +420,7 @@ impl<R> Shard<R> {
                 self.work(outbox);
                 return;
             }
+            Command::Depart(departures) => self.depart(departures),
             Command::Beat { label, interval_ms } => self.beat(owner, label, interval_ms, outbox),
             Command::BeatByName { shown, next } => self.beat_by_name(owner, shown, next, outbox),
             Command::EndBeats => self.end_beats(owner, outbox),

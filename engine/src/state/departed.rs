@@ -29,6 +29,21 @@ pub struct Leaving {
     pub positions: Vec<PositionId>,
 }
 
+/// Rows that are safe in the history store: memory may drop them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departures {
+    /// LSN of the last record of the state that they were taken from.
+    pub upto: u64,
+    /// Rows in pieces of a bounded count ([`Departures::PIECE_ROWS`]), each with the sum of their hashes
+    /// (engine/docs/digest.md §1).
+    pub pieces: Vec<(Leaving, [u8; 32])>,
+}
+
+impl Departures {
+    /// Orders, and positions, of a piece at most: to drop one takes some 50 µs.
+    pub const PIECE_ROWS: usize = 64;
+}
+
 /// The rows of one user that have left memory up to one record of the log. A row that is still in memory, too, is equal
 /// to the one there.
 pub trait Departed {

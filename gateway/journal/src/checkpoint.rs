@@ -4,6 +4,7 @@
 //! A job with a state of its own, by the same fold as recovery; serving never pauses. The price is memory for a second
 //! copy of the users.
 
+use crate::mover::Mover;
 use crate::paced::Rests;
 use crate::recover::{RecoverError, Replay, read_snapshot};
 use crate::spares::Covered;
@@ -110,6 +111,8 @@ pub struct Keeper<S: Storage = Files> {
     seen: Lsn,
     /// The formats of new snapshots.
     formats: Formats,
+    /// Moves ended rows to the history store; `None`: they stay.
+    mover: Option<Mover>,
     /// The pacing of the thread; `None`: it does not rest.
     rests: Option<Rests>,
     requests: Option<DigestRequests>,
@@ -133,6 +136,7 @@ impl<S: Storage> Keeper<S> {
             leap: None,
             seen: Lsn::ZERO,
             formats: Formats::Newest,
+            mover: None,
             rests: None,
             requests: None,
             is_broken: false,
@@ -149,6 +153,11 @@ impl<S: Storage> Keeper<S> {
     /// in µs. Previous formats cannot hold such a state.
     pub fn forgetting(self, ids_us: u64) -> Keeper<S> {
         Keeper { ids_us: self.formats.is_newest().then_some(ids_us), ..self }
+    }
+
+    /// Moves ended rows out of the copy, and so out of snapshots and the core. Previous formats cannot hold such a state.
+    pub fn moving(self, mover: Mover) -> Keeper<S> {
+        Keeper { mover: self.formats.is_newest().then_some(mover), ..self }
     }
 
     /// Keeps all requests while this clock is in doubt: a correction of it may make their ids count again.
@@ -210,6 +219,8 @@ impl<S: Storage> Keeper<S> {
         if let Some(rests) = &self.rests {
             rests.end_within(LAST_WITHIN);
         }
+        // The snapshot of a stop takes a bounded time, so nothing moves with it.
+        self.mover = None;
         self.checkpoint(newest, upto)?;
         Ok(true)
     }
@@ -267,14 +278,17 @@ impl<S: Storage> Keeper<S> {
         }
         self.fold(upto)?;
         self.forget();
-        let (state, _, crc) = self.state.as_ref().expect("it was folded");
+        let (state, ..) = self.state.as_ref().expect("it was folded");
         if let Err(why) = state.users.iter().try_for_each(|users| users.check_each(|| self.breathe())) {
             // A broken invariant is as final as a failed sync (wal/docs/durability.md §4).
             self.marks.poison();
             self.marks.wake();
             return Err(RecoverError::Broken { lsn: upto, why });
         }
+        self.move_ended();
+        let (state, _, crc) = self.state.as_ref().expect("it was folded");
         write_snapshot(self.formats, &mut self.snapshots, state, upto, *crc)?;
+        self.mover.iter_mut().for_each(Mover::published);
         if let Some(covered) = self.snapshots.covered()? {
             self.covered.note(covered);
         }
@@ -339,6 +353,17 @@ impl<S: Storage> Keeper<S> {
         self.state = Some((state, lsn, crc));
     }
 
+    /// Moves ended rows from the copy to the history store. While the clock is in doubt none does: a correction limits the
+    /// times of rows in memory only.
+    fn move_ended(&mut self) {
+        let is_in_doubt = self.leap.as_ref().is_some_and(|leap| leap.is_in_doubt());
+        let (Some(mover), Some((state, lsn, _)), false) = (&mut self.mover, &mut self.state, is_in_doubt) else { return };
+        let rests = &self.rests;
+        for users in &mut state.users {
+            mover.move_ended(users, *lsn, self.newest, || rests.iter().for_each(Rests::breathe));
+        }
+    }
+
     fn breathe(&self) {
         if let Some(rests) = &self.rests {
             rests.breathe();
@@ -362,6 +387,7 @@ impl<S: Storage> Work for Keeper<S> {
         if stop.is_set() {
             return Ok(Next::Wait);
         }
+        self.mover.iter_mut().for_each(Mover::drop_due);
         match self.look() {
             Ok(CheckpointTurn::Made) => Ok(Next::Again),
             Ok(CheckpointTurn::Enough) => Ok(Next::Sleep),

@@ -285,5 +285,19 @@ fn archive() -> Vec<Setting> {
             "Memory for rows that were read from the history store, in bytes. Rows that are being written take at most \
              another 64 MiB.",
         ),
+        integer(
+            "history.hot_seconds",
+            300,
+            1..=7 * 24 * 3_600,
+            "How long ended orders and closed positions stay in memory, in seconds of server time from their end. They \
+             leave it with the first checkpoint after that.",
+        ),
+        integer(
+            "history.hot_rows_max",
+            4_096,
+            16..=1 << 24,
+            "Ended orders of a user that stay in memory, at most, and closed positions. Older ones leave it with the next \
+             checkpoint, however recent they are.",
+        ),
     ]
 }

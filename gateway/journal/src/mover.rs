@@ -1,0 +1,131 @@
+//! The mover: a part of the checkpoint keeper. Rows that have ended leave its copy of the state for the history store,
+//! then the core drops them.
+//!
+//! ```text
+//! fold up to L ─► rows that leave ─► store: written, synced, read back, named ─► snapshot without them ─► core drops them
+//! ```
+//!
+//! The records up to L are on the device before anything moves. A crash between two steps repeats work: the rows are
+//! still in the snapshot before, so the next keeper writes them again, which changes nothing.
+
+use engine::departed::{Departures, Leaving};
+use engine::time::Timestamp;
+use engine::user::Users;
+use std::collections::VecDeque;
+use std::error::Error;
+use std::sync::Arc;
+use wal::Lsn;
+
+/// Most orders that leave with one checkpoint, so that neither the memory for their list nor the time until the snapshot
+/// grows with a long history that was never moved. The others leave with later ones.
+const ORDERS_MAX: usize = 1 << 21;
+
+/// The history store, as the mover sees it.
+pub trait EndedStore: Send {
+    /// Makes these rows of `users` durable, with `upto` as the LSN that they can be read with. A repeated call with the
+    /// same rows changes nothing.
+    ///
+    /// # Errors
+    /// The store takes nothing for now; the rows stay in memory.
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>>;
+}
+
+/// How long ended rows stay in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// After their end, in µs.
+    pub hot_us: u64,
+    /// Ended orders of a user, and closed positions, that stay at most.
+    pub rows_max: usize,
+}
+
+/// Hands rows to the shards to drop; false: a queue is full, and it is tried again.
+pub type DropRows = Box<dyn FnMut(&Arc<Departures>) -> bool + Send>;
+
+/// Moves ended rows.
+pub struct Mover {
+    store: Box<dyn EndedStore>,
+    window: Window,
+    drop_rows: DropRows,
+    /// Rows that left the copy, and that no snapshot is known to lack yet.
+    moved: Vec<Arc<Departures>>,
+    /// Rows that the newest snapshot lacks, and that the shards still have.
+    due: VecDeque<Arc<Departures>>,
+    /// The last attempt failed; logged once.
+    failing: bool,
+}
+
+impl Mover {
+    pub fn new(store: Box<dyn EndedStore>, window: Window, drop_rows: DropRows) -> Mover {
+        Mover { store, window, drop_rows, moved: Vec::new(), due: VecDeque::new(), failing: false }
+    }
+
+    /// Moves what has ended from `users`, the state up to `upto`, whose last record has this time. `rest` is called
+    /// between pieces. If the store fails, nothing leaves.
+    pub(crate) fn move_ended(&mut self, users: &mut Users, upto: Lsn, newest: Timestamp, rest: impl Fn()) {
+        let ended_before = Timestamp(newest.0.saturating_sub(self.window.hot_us));
+        let mut leaving = users.leaving(ended_before, self.window.rows_max);
+        shorten(&mut leaving, ORDERS_MAX);
+        if leaving.is_empty() {
+            return;
+        }
+        let written = self.store.write(users, &leaving, upto);
+        match &written {
+            Ok(()) if self.failing => tracing::info!("ended orders move to the history store again"),
+            Err(error) if !self.failing => {
+                tracing::warn!(%error, "ended orders cannot move to the history store; they stay in memory, and the \
+                    next snapshot tries again");
+            }
+            _ => {}
+        }
+        self.failing = written.is_err();
+        if self.failing {
+            return;
+        }
+        let mut pieces = Vec::new();
+        for leaving in leaving.iter().flat_map(pieces_of) {
+            rest();
+            let sum = users.depart(&leaving);
+            pieces.push((leaving, sum));
+        }
+        users.set_departed_upto(upto.0);
+        self.moved.push(Arc::new(Departures { upto: upto.0, pieces }));
+    }
+
+    /// A snapshot without the moved rows was published.
+    pub(crate) fn published(&mut self) {
+        self.due.extend(self.moved.drain(..));
+        self.drop_due();
+    }
+
+    /// Hands over what could not be handed over before. Must be called now and then.
+    pub(crate) fn drop_due(&mut self) {
+        while let Some(departures) = self.due.front() {
+            if !(self.drop_rows)(departures) {
+                return;
+            }
+            self.due.pop_front();
+        }
+    }
+}
+
+/// Leaves out what is beyond so many orders.
+fn shorten(leaving: &mut Vec<Leaving>, orders_max: usize) {
+    let mut left = orders_max;
+    for of in &mut *leaving {
+        of.orders.truncate(left);
+        of.positions.truncate(left);
+        left -= of.orders.len();
+    }
+    leaving.retain(|of| !of.orders.is_empty() || !of.positions.is_empty());
+}
+
+/// The same rows in pieces that a shard drops in one turn.
+fn pieces_of(leaving: &Leaving) -> impl Iterator<Item = Leaving> + '_ {
+    let user = leaving.user;
+    let orders = leaving.orders.chunks(Departures::PIECE_ROWS);
+    let orders = orders.map(move |orders| Leaving { user, orders: orders.to_vec(), positions: Vec::new() });
+    let positions = leaving.positions.chunks(Departures::PIECE_ROWS);
+    let positions = positions.map(move |positions| Leaving { user, orders: Vec::new(), positions: positions.to_vec() });
+    orders.chain(positions)
+}

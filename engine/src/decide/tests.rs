@@ -11,6 +11,7 @@ mod allocations;
 mod asks;
 mod backtests;
 mod billing;
+mod departing;
 mod equity;
 mod flags;
 mod ids;

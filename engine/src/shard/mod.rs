@@ -303,7 +303,12 @@ impl<R> Shard<R> {
 
     fn is_busy(&self) -> bool {
         let sweeping = !self.sweeps.is_empty() || !self.emptyings.is_empty();
-        sweeping || self.prints.is_running() || !self.settlings.is_empty() || self.cycles.is_running() || self.forgets || !self.departing.is_empty()
+        sweeping
+            || self.prints.is_running()
+            || !self.settlings.is_empty()
+            || self.cycles.is_running()
+            || self.forgets
+            || !self.departing.is_empty()
     }
 
     /// Whether larger work is in progress or waits: [`Shard::turn`] continues it.

@@ -268,7 +268,7 @@ impl<S: Storage> Keeper<S> {
 
     /// Folds the log up to `upto`, checks all invariants of that state, writes a snapshot, and publishes which segments
     /// are unnecessary now. The newest snapshot covers the records up to `newest`.
-    fn checkpoint(&mut self, newest: Lsn, upto: Lsn) -> Result<(), RecoverError> {
+    pub(crate) fn checkpoint(&mut self, newest: Lsn, upto: Lsn) -> Result<(), RecoverError> {
         // A digest may have been made of a later state, all of it on the device.
         let upto = self.state.as_ref().map_or(upto, |(_, folded, _)| upto.max(*folded));
         if let Some(rests) = &self.rests {
@@ -357,7 +357,9 @@ impl<S: Storage> Keeper<S> {
     /// times of rows in memory only.
     fn move_ended(&mut self) {
         let is_in_doubt = self.leap.as_ref().is_some_and(|leap| leap.is_in_doubt());
-        let (Some(mover), Some((state, lsn, _)), false) = (&mut self.mover, &mut self.state, is_in_doubt) else { return };
+        let (Some(mover), Some((state, lsn, _)), false) = (&mut self.mover, &mut self.state, is_in_doubt) else {
+            return;
+        };
         let rests = &self.rests;
         for users in &mut state.users {
             mover.move_ended(users, *lsn, self.newest, || rests.iter().for_each(Rests::breathe));

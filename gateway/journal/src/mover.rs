@@ -129,3 +129,6 @@ fn pieces_of(leaving: &Leaving) -> impl Iterator<Item = Leaving> + '_ {
     let positions = positions.map(move |positions| Leaving { user, orders: Vec::new(), positions: positions.to_vec() });
     orders.chain(positions)
 }
+
+#[cfg(test)]
+mod tests;

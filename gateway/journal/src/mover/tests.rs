@@ -1,0 +1,235 @@
+use super::*;
+use crate::checkpoint::Keeper;
+use crate::recover::{self, recover};
+use crate::spares::Covered;
+use crate::testing::{START, placed};
+use engine::amount::Cash;
+use engine::fact;
+use engine::format::Formats;
+use engine::id::{OrderId, UserId, WalletId};
+use engine::mutation::{Mutation, codec};
+use engine::order::CloseReason;
+use engine::time::{DAY, SECOND};
+use engine::user::{Tier, WalletKind};
+use host::leap::Leap;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use wal::{Files, Kind, Log, Options, Running, Syncer};
+
+/// The stored orders of each user, with the LSN of the move.
+type Stored = Arc<Mutex<BTreeMap<OrderId, Lsn>>>;
+
+/// A store in memory, which fails while it is told to.
+#[derive(Clone, Default)]
+struct InMemory {
+    orders: Stored,
+    fails: Arc<Mutex<bool>>,
+}
+
+impl EndedStore for InMemory {
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+        if *self.fails.lock() {
+            return Err("no room on the disk".into());
+        }
+        for of in leaving {
+            let user = users.get(of.user).expect("it has rows");
+            for order in &of.orders {
+                assert!(user.order(*order).is_some_and(|order| !order.is_open()), "it is there until it was written");
+                self.orders.lock().insert(*order, upto);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A log with one user, a wallet, and orders that were cancelled.
+struct Place {
+    _folder: tempfile::TempDir,
+    data: PathBuf,
+    log: Log<Files>,
+    syncer: Syncer<Files>,
+    next: u32,
+}
+
+const OWNER: UserId = UserId(1);
+
+impl Place {
+    fn append(&mut self, facts: &[Mutation], at: Timestamp) -> Lsn {
+        let mut payload = Vec::new();
+        codec::encode(codec::VERSION, facts, &mut payload);
+        let lsn = self.log.append(Kind::Mutations, codec::VERSION, OWNER.0, at.0, &payload).expect("there is room");
+        self.syncer.turn().expect("the disk is there");
+        lsn
+    }
+
+    /// Orders that end at these seconds after the start.
+    fn ended(&mut self, seconds: &[u64]) -> Lsn {
+        let mut last = Lsn::ZERO;
+        for second in seconds {
+            let at = START.plus(second * SECOND);
+            let order = OrderId(OWNER.object(self.next));
+            let closed = fact::OrderClosed { order, reason: CloseReason::UserCancelled, at };
+            last = self.append(&[placed(OWNER, self.next), closed.into()], at);
+            self.next += 1;
+        }
+        last
+    }
+}
+
+fn place() -> (Place, Keeper<Files>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = folder.path().join("log");
+    let options = Options { segment_bytes: 1 << 20, spares_count: 1, reserve_bytes: 0, ..Options::default() };
+    let recovery = recover(&data, options, 1).expect("a new directory");
+    let Running { log, syncer, snapshots, marks, .. } =
+        recovery.dir.start(recovery.log, 1, Box::new(|_| {})).expect("it starts");
+    let storage = Files::open_existing(&data).expect("it was made");
+    let keeper = Keeper::new(storage, snapshots, marks, 1, Covered::default());
+    let mut place = Place { _folder: folder, data, log, syncer, next: 2 };
+    let (wallet, kind) = (WalletId(OWNER.object(1)), WalletKind::Api);
+    let opened = fact::WalletOpened {
+        wallet,
+        kind,
+        label: None,
+        baseline: Cash::from_dollars(100),
+        generation: 1,
+        parent: None,
+        at: START,
+    };
+    let created = fact::UserCreated { sub: None, email: None, at: START };
+    place.append(&[created.into(), opened.into()], START);
+    (place, keeper)
+}
+
+/// What a mover hands to the shards, and whether they take it.
+#[derive(Clone, Default)]
+struct Shards {
+    taken: Arc<Mutex<Vec<Arc<Departures>>>>,
+    are_full: Arc<Mutex<bool>>,
+}
+
+impl Shards {
+    fn drop_rows(&self) -> DropRows {
+        let shards = self.clone();
+        Box::new(move |departures| {
+            if *shards.are_full.lock() {
+                return false;
+            }
+            shards.taken.lock().push(departures.clone());
+            true
+        })
+    }
+
+    /// Orders to drop so far.
+    fn orders(&self) -> usize {
+        self.taken.lock().iter().flat_map(|of| &of.pieces).map(|(leaving, _)| leaving.orders.len()).sum()
+    }
+}
+
+#[test]
+fn what_ended_long_ago_leaves_with_a_checkpoint() {
+    let mut cases = 0;
+    let window = |hot_s: u64, rows_max: usize| Window { hot_us: hot_s * SECOND, rows_max };
+    // (window, seconds at which orders end, orders that leave)
+    let rows: [(Window, Vec<u64>, usize); 6] = [
+        (window(300, 4_096), vec![0, 1, 300], 0),
+        (window(300, 4_096), vec![0, 1, 301], 1),
+        (window(300, 4_096), vec![0, 1, 2, 900], 3),
+        (window(300, 2), vec![0, 1, 2, 3], 2),
+        (window(0, 4_096), (0..200).collect(), 199),
+        (window(300, 16), (0..200).collect(), 184),
+    ];
+    for (window, seconds, leave) in rows {
+        let (mut place, keeper) = place();
+        let (store, shards) = (InMemory::default(), Shards::default());
+        let mut keeper = keeper.moving(Mover::new(Box::new(store.clone()), window, shards.drop_rows()));
+        let last = place.ended(&seconds);
+        keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
+        let name = format!("{window:?}, {} orders", seconds.len());
+        assert_eq!((store.orders.lock().len(), shards.orders()), (leave, leave), "{name}");
+        let (kept, _) = recover::look(&place.data, false).expect("a sound log");
+        let (whole, _) = recover::look(&place.data, true).expect("a sound log");
+        let orders = |state: &engine::shard::replay::State| state.user(OWNER).expect("it was made").orders().len();
+        assert_eq!((orders(&kept), orders(&whole)), (seconds.len() - leave, seconds.len()), "{name}");
+        assert_eq!(recover::digest(&kept), recover::digest(&whole), "{name}");
+        let upto = if leave > 0 { last.0 } else { 0 };
+        assert_eq!((kept.users[0].departed_upto(), whole.users[0].departed_upto()), (upto, 0), "{name}");
+        assert!(
+            shards.taken.lock().iter().all(|of| of.upto == last.0
+                && of.pieces.iter().all(|(piece, _)| piece.orders.len() <= Departures::PIECE_ROWS))
+        );
+        cases += 1;
+    }
+    println!("windows: {cases} cases");
+}
+
+#[test]
+fn nothing_leaves_before_it_is_safe() {
+    let mut cases = 0;
+    let window = Window { hot_us: 0, rows_max: 16 };
+    let seconds: Vec<u64> = (0..50).collect();
+    // A store that fails: the snapshot has everything, and the next checkpoint tries again.
+    let (mut place, keeper) = self::place();
+    let (store, shards) = (InMemory::default(), Shards::default());
+    *store.fails.lock() = true;
+    let mut keeper = keeper.moving(Mover::new(Box::new(store.clone()), window, shards.drop_rows()));
+    let last = place.ended(&seconds);
+    keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
+    let data = place.data.clone();
+    let orders = || {
+        let (kept, _) = recover::look(&data, false).expect("a sound log");
+        kept.user(OWNER).expect("it was made").orders().len()
+    };
+    assert_eq!((orders(), shards.orders()), (50, 0));
+    *store.fails.lock() = false;
+    // A full queue: the rows are handed over later, and once.
+    *shards.are_full.lock() = true;
+    let mut keeper_again = || {
+        let at = START.plus(49 * SECOND);
+        let last = place.append(&[fact::GrantSet { tier: Tier::Pro, expires_at: None, at }.into()], at);
+        keeper.checkpoint(Lsn::ZERO, last)
+    };
+    keeper_again().expect("room on the disk");
+    assert_eq!((orders(), shards.orders(), store.orders.lock().len()), (1, 0, 49));
+    keeper_again().expect("room on the disk");
+    assert_eq!(shards.orders(), 0);
+    *shards.are_full.lock() = false;
+    for _ in 0..2 {
+        keeper_again().expect("room on the disk");
+        assert_eq!(shards.orders(), 49);
+        cases += 1;
+    }
+    // Nothing moves while the clock is in doubt, with a previous format, or with the snapshot of a stop.
+    let doubt = || Arc::new(Leap::of(Some(START), START.plus(2 * DAY), Duration::from_secs(3_600)));
+    let kinds: [(&str, &dyn Fn(Keeper<Files>) -> Keeper<Files>); 2] = [
+        ("doubt", &|keeper| keeper.doubting(doubt())),
+        ("previous format", &|keeper| keeper.writing(Formats::Previous)),
+    ];
+    for (name, change) in kinds {
+        let (mut place, keeper) = self::place();
+        let (store, shards) = (InMemory::default(), Shards::default());
+        let mut keeper = change(keeper).moving(Mover::new(Box::new(store.clone()), window, shards.drop_rows()));
+        let last = place.ended(&seconds);
+        keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
+        assert_eq!((store.orders.lock().len(), shards.orders()), (0, 0), "{name}");
+        cases += 1;
+    }
+    println!("moves that wait: {cases} cases");
+}
+
+#[test]
+fn a_long_history_leaves_in_parts() {
+    let leaving = |user, orders: u32, positions: u32| Leaving {
+        user: UserId(user),
+        orders: (0..orders).map(|nth| OrderId(u64::from(nth))).collect(),
+        positions: (0..positions).map(|nth| engine::id::PositionId(u64::from(nth))).collect(),
+    };
+    let mut all = vec![leaving(1, 3, 0), leaving(2, 0, 2), leaving(3, 9, 1), leaving(4, 1, 1)];
+    shorten(&mut all, 5);
+    assert_eq!(all, [leaving(1, 3, 0), leaving(2, 0, 2), leaving(3, 2, 1)]);
+    let sizes: Vec<_> = pieces_of(&leaving(1, 129, 65)).map(|of| (of.orders.len(), of.positions.len())).collect();
+    assert_eq!(sizes, [(64, 0), (64, 0), (1, 0), (0, 64), (0, 1)]);
+    println!("parts: 2 cases");
+}

@@ -4,6 +4,7 @@ pub use crate::billing_event::{BillingEvent, BillingNews, BillingOutcome, Subscr
 
 use crate::amount::{Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
+use crate::look_up::{Found, LookUp};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::time::Timestamp;
@@ -177,6 +178,13 @@ pub enum Command {
     /// A notice of the operator (gateway/docs/integrations.md §6).
     Notify {
         text: String,
+    },
+
+    /// A command that was handed back by [`Answer::LookUp`], with what was found.
+    Found(Box<Found>),
+    /// Ends a look-up without an outcome ([`LookUp::end`]).
+    EndLookUp {
+        ticket: u64,
     },
 
     Query(Query),
@@ -660,6 +668,8 @@ pub enum Answer {
         order: OrderView,
     },
     Refused(Reject),
+    /// Nothing was decided: the command needs rows that left memory. It waits for no record.
+    LookUp(Box<LookUp>),
     /// A cycle: counts of resting orders visited, filled and closed, and of those that rest in the shard now.
     Cycled {
         looked_at: u64,

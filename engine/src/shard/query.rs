@@ -3,16 +3,14 @@
 
 use super::minutes::Minutes;
 use super::{alerts, backtests, billing, facts, venue};
-use crate::amount::Qty;
-use crate::command::{Answer, BatchEntry, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
-use crate::decide::enter::refusal;
+use crate::command::{Answer, FillFilter, MarketFilter, OrderFilter, Query, Wallets};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, WalletId};
-use crate::order::{CloseReason, Order, Side, Status};
+use crate::order::{Order, Side, Status};
 use crate::reject::Reject;
 use crate::rules::Rules;
 use crate::shard::history;
 use crate::time::Timestamp;
-use crate::user::{ApiKey, FirstAnswer, Position, User};
+use crate::user::{ApiKey, Position, User};
 use crate::view::{AccountView, EquityView, FillPage, FillView, KeyView, OrderPage, OrderView, PositionView, UserView};
 
 /// Largest count of matches that is reported; beyond it there is no hint (gateway/docs/trading.md §3).
@@ -115,33 +113,6 @@ fn order(user: &User, id: OrderId, ids_since: Timestamp) -> Option<OrderView> {
     Some(view)
 }
 
-/// The first answer to a remembered request (gateway/docs/wire.md §11).
-pub fn replayed(user: &User, client_order_id: &str, ids_since: Timestamp) -> BatchEntry {
-    let known = user.remembered(client_order_id, ids_since).and_then(|known| Some((known, user.order(known.order)?)));
-    let Some((known, now)) = known else {
-        return BatchEntry::Refused(Reject::OrderNotFound);
-    };
-    let then = known.order_then(now);
-    let mut filled = Qty::ZERO;
-    let fills = user.fills_of(now);
-    let in_time = fills.iter().take_while(|fill| {
-        let in_time = filled < then.filled;
-        filled += fill.qty;
-        in_time
-    });
-    let fills = in_time.cloned().collect();
-    let position = known.first.position.map(|_| position_then(user, now, &known.first));
-    let (reason, requested) = (known.first.closed, (now.terms.quantity, now.terms.limit));
-    let fillable = now.terms.quality().fillable.unwrap_or(Qty::ZERO);
-    let view = OrderView { order: then, fills, available: known.first.available, position, is_replay: true };
-    match reason {
-        Some(reason @ (CloseReason::FokNotFilled | CloseReason::FakNoFill)) => {
-            BatchEntry::Killed { reject: refusal(now.id, reason, fillable, requested.0, requested.1), order: view }
-        }
-        _ => BatchEntry::Placed(view),
-    }
-}
-
 /// A key that is listed.
 pub fn key(user: &User, id: KeyId) -> Option<KeyView> {
     user.keys.iter().find(|key| key.id == id && listed(key)).map(key_view)
@@ -186,18 +157,6 @@ pub(super) fn order_view(user: &User, order: &Order) -> OrderView {
         position: user.open_position(wallet, instrument).cloned(),
         is_replay: false,
     }
-}
-
-/// The position as in the first answer: its quantity and cost, the rest from the episode.
-fn position_then(user: &User, order: &Order, first: &FirstAnswer) -> Position {
-    let (wallet, instrument) = (order.terms.wallet, order.terms.instrument);
-    let mut episodes = user.positions().iter().rev();
-    let same = |position: &&Position| {
-        position.wallet == wallet && position.instrument == instrument && position.opened_at <= order.created_at
-    };
-    let episode = episodes.find(same).expect("positions are never removed");
-    let (qty, cost) = first.position.unwrap_or_default();
-    Position { qty, cost, closed_at: None, settlement: None, is_reset: false, ..episode.clone() }
 }
 
 fn orders(user: &User, filter: &OrderFilter) -> OrderPage {

@@ -9,6 +9,7 @@
 //! | `store.rs` | the tables on disk; the only file that knows their engine |
 //! | `opening.rs` | the opening of the store, in pieces |
 //! | `earlier.rs` | takes over the files of the format before the store |
+//! | `filters.rs` | which ids and hashes may be among the rows that have left memory |
 //! | `files.rs` | the files of the tables at one moment, for a backup |
 //! | `check.rs` | sizes and damage of a stopped store |
 //!
@@ -30,6 +31,7 @@
 mod check;
 mod earlier;
 mod files;
+pub mod filters;
 mod opening;
 mod prices;
 mod recorder;

@@ -20,7 +20,6 @@ pub mod facts;
 mod history;
 mod hourly;
 mod line;
-mod look_ups;
 mod minutes;
 mod placing;
 mod prints;
@@ -30,6 +29,7 @@ pub mod replay;
 pub mod snapshot;
 mod sweep;
 mod venue;
+mod wanted;
 
 use crate::book::Books;
 use crate::command::{Answer, Command, Envelope, Query, Sweeps};

@@ -10,7 +10,7 @@ use crate::look_up::filters::{Filters, Kind, May, id_hash, order_hash};
 use crate::look_up::{Findings, Found, LookUp, Wanted};
 use crate::rules::IMPLICIT_ID_US;
 use crate::time::Timestamp;
-use crate::user::User;
+use crate::user::{DepartedRows, Remembered, User};
 use std::sync::Arc;
 
 impl<R> Shard<R> {
@@ -24,25 +24,30 @@ impl<R> Shard<R> {
     #[inline]
     pub(super) fn wanted(&self, owner: UserId, command: &Command, found: Option<&Findings>) -> Option<Wanted> {
         // Until rows have left memory this is one comparison.
-        let upto = departed_upto(&self.users);
+        let upto = self.users.departed_upto();
         if upto == 0 {
             return None;
         }
         let user = self.users.get(owner)?;
-        let newest = newest_departed_order(user)?;
-        self.wanted_of(user, newest, command, found.filter(|found| found.upto == upto))
+        self.wanted_of(user, user.departed()?, command, found.filter(|found| found.upto == upto))
     }
 
-    fn wanted_of(&self, user: &User, newest: OrderId, command: &Command, found: Option<&Findings>) -> Option<Wanted> {
+    fn wanted_of(
+        &self,
+        user: &User,
+        departed: &DepartedRows,
+        command: &Command,
+        found: Option<&Findings>,
+    ) -> Option<Wanted> {
         let mut wanted = Wanted::default();
         match command {
-            Command::Place(placement) => self.want_names(user, newest, placement, found, &mut wanted),
+            Command::Place(placement) => self.want_names(user, departed, placement, found, &mut wanted),
             Command::PlaceBatch(placements) => {
-                placements.iter().for_each(|entry| self.want_names(user, newest, entry, found, &mut wanted));
+                placements.iter().for_each(|entry| self.want_names(user, departed, entry, found, &mut wanted));
             }
-            Command::Cancel { order } => want_order(user, newest, *order, found, &mut wanted),
+            Command::Cancel { order } => want_order(user, departed, *order, found, &mut wanted),
             Command::CancelOrders { orders } => {
-                orders.iter().for_each(|order| want_order(user, newest, *order, found, &mut wanted));
+                orders.iter().for_each(|order| want_order(user, departed, *order, found, &mut wanted));
                 wanted.orders.sort_unstable();
                 wanted.orders.dedup();
             }
@@ -55,7 +60,7 @@ impl<R> Shard<R> {
     fn want_names(
         &self,
         user: &User,
-        newest: OrderId,
+        departed: &DepartedRows,
         placement: &Placement,
         found: Option<&Findings>,
         wanted: &mut Wanted,
@@ -63,7 +68,7 @@ impl<R> Shard<R> {
         if let Some(request) = &placement.request
             && !found.is_some_and(|found| found.requests.contains_key(&request.client_order_id))
             && !wanted.requests.contains(&request.client_order_id)
-            && self.may_have_departed(user, newest, request)
+            && self.may_have_departed(user, departed, request)
         {
             wanted.requests.push(request.client_order_id.clone());
         }
@@ -78,18 +83,20 @@ impl<R> Shard<R> {
     }
 
     /// Whether a departed request with this id may be the newest one, and count.
-    fn may_have_departed(&self, user: &User, newest: OrderId, request: &RequestIdentity) -> bool {
+    fn may_have_departed(&self, user: &User, departed: &DepartedRows, request: &RequestIdentity) -> bool {
         let id = &request.client_order_id;
-        if user.remembered(id, Timestamp(0)).is_some_and(|known| known.order > newest) {
-            return false;
-        }
         let counts_since = self.rules.ids_since(self.now);
         let since = match request.source {
             IdSource::Body | IdSource::Header => counts_since,
             // An earlier one changes nothing.
             IdSource::Implicit => counts_since.max(Timestamp(self.now.0.saturating_sub(IMPLICIT_ID_US))),
         };
-        self.may_have(user.id, Kind::ClientOrderId, id_hash(id), since)
+        if departed.requests == 0 || departed.newest() < since {
+            return false;
+        }
+        let is_newer = |known: &Remembered| Some(known.order) > departed.newest_order();
+        let is_newest_here = user.remembered(id, Timestamp(0)).is_some_and(is_newer);
+        !is_newest_here && self.may_have(user.id, Kind::ClientOrderId, id_hash(id), since)
     }
 
     fn may_have(&self, user: UserId, kind: Kind, hash: u64, since: Timestamp) -> bool {
@@ -110,7 +117,7 @@ impl<R> Shard<R> {
         let answer = match self.line.begin_look_up(owner, received_at, ids) {
             Err(reject) => Answer::Refused(reject),
             Ok(ticket) => {
-                let upto = departed_upto(&self.users);
+                let upto = self.users.departed_upto();
                 Answer::LookUp(Box::new(LookUp { owner, command, received_at, ticket, upto, wanted }))
             }
         };
@@ -126,18 +133,15 @@ impl<R> Shard<R> {
 }
 
 /// Adds an order that is not in memory and may have left it.
-fn want_order(user: &User, newest: OrderId, order: OrderId, found: Option<&Findings>, wanted: &mut Wanted) {
+fn want_order(
+    user: &User,
+    departed: &DepartedRows,
+    order: OrderId,
+    found: Option<&Findings>,
+    wanted: &mut Wanted,
+) {
     let is_known = || user.order(order).is_some() || found.is_some_and(|found| found.orders.contains_key(&order));
-    if order <= newest && UserId::of_object(order.0) == user.id && !is_known() {
+    if Some(order) <= departed.newest_order() && UserId::of_object(order.0) == user.id && !is_known() {
         wanted.orders.push(order);
     }
-}
-
-/// Until the rows of users can leave memory.
-fn departed_upto(_: &crate::user::Users) -> u64 {
-    0
-}
-
-fn newest_departed_order(_: &User) -> Option<OrderId> {
-    None
 }

@@ -162,13 +162,11 @@ fn episode<D: Departed>(departed: &D, order: &Order) -> Result<Option<Position>,
     let is_later = |position: &Position| position.opened_at > order.created_at;
     let mut before = None;
     if newest_below(None)?.as_ref().is_some_and(is_later) {
-        let mut ahead = 16;
-        loop {
-            before = Some(PositionId(order.id.0.saturating_add(ahead)));
+        for ahead in (4..64).step_by(4) {
+            before = Some(PositionId(order.id.0.saturating_add(1 << ahead)));
             if newest_below(before)?.as_ref().is_some_and(is_later) {
                 break;
             }
-            ahead *= 16;
         }
     }
     for position in departed.positions(before) {

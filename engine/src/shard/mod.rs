@@ -24,7 +24,7 @@ mod minutes;
 mod placing;
 mod prints;
 pub mod query;
-mod repeats;
+pub(crate) mod repeats;
 pub mod replay;
 pub mod snapshot;
 mod sweep;
@@ -199,6 +199,11 @@ impl<R> Shard<R> {
     /// The state, for snapshots, digests and tests.
     pub fn users(&self) -> &Users {
         &self.users
+    }
+
+    #[cfg(test)]
+    pub(crate) fn users_mut(&mut self) -> &mut Users {
+        &mut self.users
     }
 
     #[cfg(test)]

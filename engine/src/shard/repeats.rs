@@ -12,7 +12,7 @@ use crate::user::{Position, User};
 use crate::view::{Fills, OrderView};
 
 /// The first answer to the request that is remembered under this id, if its order was placed at `since` or later.
-pub(super) fn first_answer(past: Past<'_>, client_order_id: &str, since: Timestamp) -> BatchEntry {
+pub(crate) fn first_answer(past: Past<'_>, client_order_id: &str, since: Timestamp) -> BatchEntry {
     let Some(known) = past.remembered(client_order_id, since) else {
         return BatchEntry::Refused(Reject::OrderNotFound);
     };

@@ -1,9 +1,13 @@
-//! Sends commands to the shard of a user, waits for the released answer, and turns a late answer into its meaning.
+//! Sends commands to the shard of a user, waits for the released answer, and turns a late answer into its meaning. A
+//! command that needs rows which have left memory is looked up and sent again.
 
+use crate::ended_rows::{EndedRows, NoEndedRows, Unread};
 use engine::command::{Answer, Command, Envelope};
 use engine::id::UserId;
+use engine::look_up::LookUp;
 use engine::reject::Reject;
 use engine::ring::Ring;
+use engine::rules::WAIT_MAX_US;
 use engine::shard::shard_of;
 use engine::time::{SECOND, Timestamp};
 use host::clock::Clock;
@@ -19,10 +23,10 @@ pub const ANSWER_DEADLINE_US: u64 = 10 * SECOND;
 /// Why a request has no answer in time.
 #[derive(Debug)]
 pub enum AskError {
-    /// The shard's queue is full. The command has no effect (`SERVER_BUSY`).
+    /// The shard's queue is full, or that of the readers of ended rows. The command has no effect (`SERVER_BUSY`).
     Busy,
-    /// The command was started and its commit is not confirmed. The client must look the order up
-    /// (`PERSISTENCE_UNKNOWN`).
+    /// The command was started and its commit is not confirmed: the client must look the order up. Or it needs ended rows
+    /// that cannot be read (`PERSISTENCE_UNKNOWN`).
     Unknown,
     /// The command was committed after the deadline (`DEADLINE_OVERSHOT_BUT_PERSISTED`).
     Overshot(Box<Answer>),
@@ -51,6 +55,7 @@ pub trait Core {
 pub struct EngineClient {
     lane: Lane,
     clock: Clock,
+    ended: Arc<dyn EndedRows>,
 }
 
 #[derive(Clone)]
@@ -71,18 +76,27 @@ pub type Canned = Rc<dyn Fn(UserId, Command) -> Result<Answer, AskError>>;
 impl EngineClient {
     /// The core on this thread.
     pub fn inline(core: Rc<dyn Core>, clock: Clock) -> EngineClient {
-        EngineClient { lane: Lane::Inline(core), clock }
+        EngineClient::of(Lane::Inline(core), clock)
     }
 
     /// Shard threads, by their inboxes.
     pub fn threaded(inboxes: Arc<[Arc<Ring<Envelope<Reply>>>]>, clock: Clock) -> EngineClient {
-        EngineClient { lane: Lane::Threaded(inboxes), clock }
+        EngineClient::of(Lane::Threaded(inboxes), clock)
     }
 
     /// Answers made by a test.
     #[cfg(any(test, feature = "testing"))]
     pub fn canned(answer: Canned) -> EngineClient {
-        EngineClient { lane: Lane::Canned(answer), clock: Clock::wall() }
+        EngineClient::of(Lane::Canned(answer), Clock::wall())
+    }
+
+    fn of(lane: Lane, clock: Clock) -> EngineClient {
+        EngineClient { lane, clock, ended: Arc::new(NoEndedRows) }
+    }
+
+    /// With these rows that have left memory; without them there are none.
+    pub fn with_ended(self, ended: Arc<dyn EndedRows>) -> EngineClient {
+        EngineClient { ended, ..self }
     }
 
     /// Whether commands run on this thread. Most answers are then ready when the call returns.
@@ -118,11 +132,69 @@ impl EngineClient {
     /// [`AskError`] if no answer is released within [`ANSWER_DEADLINE_US`], or none can be.
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, AskError> {
         // The wait is a separate future. So the future of a request that is answered immediately stays small.
-        let waiting = match self.hand_over(owner, command, received_at) {
-            Handed::Answered(answer) => return answer,
-            Handed::Waits(waiting) => waiting,
-        };
-        Box::pin(self.wait(waiting)).await
+        match self.hand_over(owner, command, received_at) {
+            Handed::Answered(Ok(Answer::LookUp(look_up))) => {
+                Box::pin(self.look_up(look_up, self.clock.deadline_from(received_at))).await
+            }
+            Handed::Answered(answer) => answer,
+            Handed::Waits(waiting) => Box::pin(self.wait_and_look_up(waiting)).await,
+        }
+    }
+
+    async fn wait_and_look_up(&self, waiting: Waiting) -> Result<Answer, AskError> {
+        let begun = waiting.begun;
+        match self.wait(waiting).await {
+            Ok(Answer::LookUp(look_up)) => self.look_up(look_up, begun).await,
+            answer => answer,
+        }
+    }
+
+    /// Has a command looked up away from the core thread, and sends it again with what was found, as often as the shard
+    /// asks for more. Its wait for the shard counts from its first arrival, and so does the deadline, from `begun`.
+    async fn look_up(&self, mut look_up: Box<LookUp>, begun: Timestamp) -> Result<Answer, AskError> {
+        loop {
+            let mut ending = Ending { client: self, owner: look_up.owner(), end: Some(look_up.end()) };
+            let left = WAIT_MAX_US.saturating_sub(self.clock.now().since(look_up.received_at()));
+            let found = match tokio::time::timeout(Duration::from_micros(left), self.ended.look_up(look_up)).await {
+                Ok(Ok(Ok(found))) => found,
+                Ok(Ok(Err(Unread::Busy))) => return Err(AskError::Busy),
+                // The reader failed.
+                Ok(Ok(Err(Unread::Unreadable)) | Err(_)) => return Err(AskError::Unknown),
+                Err(_) => return Ok(Answer::Refused(Reject::WaitedTooLong)),
+            };
+            let handed = self.hand_back(found, begun);
+            if !matches!(handed, Handed::Answered(Err(AskError::Busy))) {
+                // The shard ends the look-up.
+                ending.end = None;
+            }
+            let answer = match handed {
+                Handed::Answered(answer) => answer,
+                Handed::Waits(waiting) => self.wait(waiting).await,
+            };
+            match answer {
+                Ok(Answer::LookUp(again)) => look_up = again,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Hands over a command that was looked up.
+    fn hand_back(&self, found: Envelope<()>, begun: Timestamp) -> Handed {
+        let Envelope { owner, command, received_at, reply: () } = found;
+        let (now, handed_at) = self.clock.both();
+        let (sender, receiver) = oneshot::channel();
+        let envelope = |command| Envelope { owner, command, received_at, reply: Reply::Request(sender) };
+        match &self.lane {
+            Lane::Inline(core) => core.take(envelope(command), now),
+            Lane::Threaded(inboxes) => {
+                if inboxes[shard_of(owner, inboxes.len())].push(envelope(command)).is_err() {
+                    return Handed::Answered(Err(AskError::Busy));
+                }
+            }
+            #[cfg(any(test, feature = "testing"))]
+            Lane::Canned(answer) => return Handed::Answered(answer(owner, command)),
+        }
+        Handed::Waits(Waiting { receiver, handed_at, begun, changes: true })
     }
 
     /// Hands the command over; returns the answer if it is ready.
@@ -173,6 +245,22 @@ impl EngineClient {
     }
 }
 
+/// Ends a look-up that has no outcome: the rows cannot be read, or the client has gone. The later commands of its user
+/// then go on.
+struct Ending<'a> {
+    client: &'a EngineClient,
+    owner: UserId,
+    end: Option<Command>,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            self.client.tell(self.owner, end);
+        }
+    }
+}
+
 /// A command that was passed to the core.
 #[expect(clippy::large_enum_variant, reason = "most answers are ready")]
 enum Handed {
@@ -195,8 +283,8 @@ fn in_time(answer: Answer, at: Timestamp, begun: Timestamp, changes: bool) -> Re
     let overshot = at.since(begun) > ANSWER_DEADLINE_US;
     match answer {
         Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(AskError::Busy),
-        // A refusal has no effect, so a late one is an ordinary refusal.
-        answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => {
+        // Neither a refusal nor a look-up has an effect, so a late refusal is an ordinary one.
+        answer if overshot && changes && !matches!(answer, Answer::Refused(_) | Answer::LookUp(_)) => {
             Err(AskError::Overshot(Box::new(answer)))
         }
         answer => Ok(answer),

@@ -1,6 +1,7 @@
 //! The world of a scenario: one venue, one shard, and all its records.
 
 use super::Count;
+use super::store::Store;
 use super::words::{cash, level, number, price, span, tier, token};
 use crate::amount::{Cash, Price, Qty, TickSize};
 use crate::book::{BookSide, BookWriter, Books, LastTrade, Stated};
@@ -114,6 +115,10 @@ pub struct World {
     balance: Option<Cash>,
     /// Time of the last record.
     pub(super) recorded_at: Timestamp,
+    /// Rows that have left memory.
+    pub(super) store: Option<Store>,
+    /// Every answer, in a world that is compared with another.
+    pub(super) answered: Option<Vec<String>>,
 }
 
 impl World {
@@ -146,6 +151,8 @@ impl World {
             grant: None,
             balance: None,
             recorded_at: START,
+            store: None,
+            answered: None,
         };
         if !text.lines().any(|line| line.starts_with("market 0 ")) {
             world.act("market 0 weather 0.01");
@@ -192,6 +199,20 @@ impl World {
 
     /// Sends a command and runs the shard until it is answered.
     pub fn ask(&mut self, command: Command, waited: u64) -> Answer {
+        let mut answer = self.ask_shard(command, waited);
+        while let Answer::LookUp(look_up) = answer {
+            let found = self.store.as_mut().expect("rows have left memory").look_up(*look_up);
+            self.leave_meanwhile();
+            answer = self.ask_shard(found.command, waited);
+        }
+        if let Some(answered) = &mut self.answered {
+            answered.push(format!("{answer:?}"));
+        }
+        answer
+    }
+
+    /// The answer of the shard itself.
+    pub(super) fn ask_shard(&mut self, command: Command, waited: u64) -> Answer {
         let (owner, now, reply) = (self.user, self.now, self.next_reply);
         self.next_reply += 1;
         self.shard();

@@ -134,13 +134,13 @@ pub struct FilterWriter {
 }
 
 impl FilterWriter {
-    /// Begins filters without names in a folder, which is emptied; for a store without rows. `log` identifies the log.
+    /// Begins filters without names in a folder, which is emptied; for a store without rows. `log` identifies the log, as for the store.
     ///
     /// # Errors
     /// [`FilterError::Io`].
     pub fn create(
         folder: &Path,
-        log: [u8; 16],
+        log: u128,
         bytes_max: u64,
         filters: &OpenFilters,
     ) -> Result<FilterWriter, FilterError> {
@@ -153,7 +153,7 @@ impl FilterWriter {
     /// Filters without names, which are closed.
     fn empty(
         folder: &Path,
-        log: [u8; 16],
+        log: u128,
         bytes_max: u64,
         filters: &OpenFilters,
     ) -> Result<FilterWriter, FilterError> {
@@ -177,7 +177,7 @@ impl FilterWriter {
     /// Why the filters cannot be used. Then they are rebuilt, and `filters` stays closed.
     pub fn open(
         folder: &Path,
-        log: [u8; 16],
+        log: u128,
         bytes_max: u64,
         filters: &OpenFilters,
     ) -> Result<FilterWriter, FilterError> {
@@ -215,7 +215,7 @@ impl FilterWriter {
     /// Those of `names`, and [`FilterError::Io`].
     pub fn rebuild<E: From<FilterError>, N: Iterator<Item = Result<FilterKey, E>>>(
         folder: &Path,
-        log: [u8; 16],
+        log: u128,
         bytes_max: u64,
         filters: &OpenFilters,
         (upto, ids_from): (u64, u32),

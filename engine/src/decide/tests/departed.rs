@@ -180,7 +180,7 @@ fn parted() -> World {
             world.act(line);
         }
     }
-    world.store = Some(Store::new(1, None));
+    world.store = Some(Store::exact());
     for user in [1, 2] {
         let gone = world.users().get(UserId(user)).expect("a user").orders().iter().map(|order| order.id).next();
         world.leave_these(&Leaving { user: UserId(user), orders: gone.into_iter().collect(), positions: Vec::new() });

@@ -67,7 +67,7 @@ struct TestFilter {
 
 impl Filters for TestFilter {
     fn may_have(&self, user: UserId, kind: Kind, hash: u64, since: Timestamp) -> May {
-        if self.false_percent == 100 {
+        if self.false_percent == 100 && !self.fault {
             return May::Unknown;
         }
         let from = FilterKey { user, kind, hash, hour: since.hour() };
@@ -83,13 +83,12 @@ impl Store {
     pub fn new(seed: u64, fault: Option<Fault>) -> Store {
         let mut dice = Dice(seed);
         let false_percent = [0, 10, 100][dice.roll(3) as usize];
-        let is_filter = fault == Some(Fault::Filter);
         Store {
             rows: BTreeMap::new(),
             filter: Arc::new(TestFilter {
                 keys: Mutex::default(),
-                false_percent: if is_filter { 0 } else { false_percent },
-                fault: is_filter,
+                false_percent,
+                fault: fault == Some(Fault::Filter),
             }),
             dice,
             fault,
@@ -99,6 +98,12 @@ impl Store {
             found: 0,
             is_same: false,
         }
+    }
+
+    /// With a filter that has no false answers.
+    pub fn exact() -> Store {
+        let filter = Arc::new(TestFilter { keys: Mutex::default(), false_percent: 0, fault: false });
+        Store { filter, ..Store::new(0, None) }
     }
 
     /// Reads what a command needs.

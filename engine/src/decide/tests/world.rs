@@ -199,27 +199,25 @@ impl World {
 
     /// Sends a command and runs the shard until it is answered.
     pub fn ask(&mut self, command: Command, waited: u64) -> Answer {
-        let mut answer = self.ask_shard(command, waited);
-        while let Answer::LookUp(look_up) = answer {
-            let found = self.store.as_mut().expect("rows have left memory").look_up(*look_up);
-            self.leave_meanwhile();
-            answer = self.ask_shard(found.command, waited);
-        }
-        if let Some(answered) = &mut self.answered {
-            answered.push(format!("{answer:?}"));
-        }
-        answer
-    }
-
-    /// The answer of the shard itself.
-    pub(super) fn ask_shard(&mut self, command: Command, waited: u64) -> Answer {
         let (owner, now, reply) = (self.user, self.now, self.next_reply);
         self.next_reply += 1;
         self.shard();
-        let envelope = Envelope { owner, command, received_at: Timestamp(now.0 - waited), reply };
-        let shard = self.shard.as_mut().expect("made just now");
+        let mut envelope = Envelope { owner, command, received_at: Timestamp(now.0 - waited), reply };
         let before = self.out.records.len();
-        shard.take(envelope, now, &mut self.out);
+        loop {
+            let shard = self.shard.as_mut().expect("made just now");
+            shard.take(envelope, now, &mut self.out);
+            let Some((to, Answer::LookUp(look_up))) =
+                self.out.answers.pop_if(|(to, answer)| *to == reply && matches!(answer, Answer::LookUp(_)))
+            else {
+                break;
+            };
+            let found = self.store.as_mut().expect("rows have left memory").look_up(*look_up);
+            self.leave_meanwhile();
+            let Envelope { owner, command, received_at, reply: () } = found;
+            envelope = Envelope { owner, command, received_at, reply: to };
+        }
+        let shard = self.shard.as_mut().expect("made just now");
         if self.out.records.len() > before {
             self.recorded_at = now;
         }
@@ -231,7 +229,11 @@ impl World {
         }
         // A driver of turns continues while there is more.
         while shard.has_work() && shard.turn(&self.inbox, now, &mut self.out) {}
-        self.out.answers.pop().expect("it was there").1
+        let answer = self.out.answers.pop().expect("it was there").1;
+        if let Some(answers) = &mut self.answered {
+            answers.push(format!("{answer:?}"));
+        }
+        answer
     }
 
     /// A trade at the venue, handed to the shard but not processed yet.

@@ -98,7 +98,7 @@ pub struct About {
 #[derive(Debug)]
 pub struct Files {
     folder: PathBuf,
-    log: [u8; 16],
+    log: u128,
     next: u64,
     /// Where names are appended.
     names: Option<(u64, File)>,
@@ -107,7 +107,7 @@ pub struct Files {
 
 impl Files {
     /// An empty folder. Its files count after [`Files::begin`].
-    pub fn create(folder: &Path, log: [u8; 16]) -> Result<Files, FilterError> {
+    pub fn create(folder: &Path, log: u128) -> Result<Files, FilterError> {
         fs::create_dir_all(folder)?;
         // First what makes the others count.
         if folder.join(ABOUT).exists() {
@@ -120,7 +120,7 @@ impl Files {
     }
 
     /// The folder of earlier filters, and what they have.
-    pub fn open(folder: &Path, log: [u8; 16]) -> Result<(Files, About), FilterError> {
+    pub fn open(folder: &Path, log: u128) -> Result<(Files, About), FilterError> {
         let path = folder.join(ABOUT);
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(FilterError::Missing),
@@ -268,10 +268,10 @@ impl Files {
     }
 }
 
-fn about_bytes(log: [u8; 16], names: u64, about: &About) -> Vec<u8> {
+fn about_bytes(log: u128, names: u64, about: &About) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEAD_BYTES + about.spans.len() * SPAN_BYTES + 4);
     out.extend(MAGIC);
-    out.extend(log);
+    out.extend(log.to_le_bytes());
     out.extend(names.to_le_bytes());
     out.extend(about.upto.to_le_bytes());
     about.covers_from.iter().for_each(|hour| out.extend(hour.to_le_bytes()));
@@ -286,13 +286,13 @@ fn about_bytes(log: [u8; 16], names: u64, about: &About) -> Vec<u8> {
 }
 
 /// The log of an `about`, the number of its file of names, and the rest.
-fn read_about(bytes: &[u8]) -> Option<([u8; 16], u64, About)> {
+fn read_about(bytes: &[u8]) -> Option<(u128, u64, About)> {
     let (body, checksum) = bytes.split_last_chunk()?;
     let mut input = body.strip_prefix(&MAGIC)?;
     if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
         return None;
     }
-    let log = take(&mut input)?;
+    let log = take(&mut input).map(u128::from_le_bytes)?;
     let (names, upto) = (take_u64(&mut input)?, take_u64(&mut input)?);
     let covers_from = [take_u32(&mut input)?, take_u32(&mut input)?];
     let count = take_u32(&mut input)? as usize;

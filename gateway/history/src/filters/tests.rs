@@ -4,7 +4,7 @@ use engine::time::HOUR;
 use std::collections::BTreeSet;
 use std::fs;
 
-const LOG: [u8; 16] = *b"the log of tests";
+const LOG: u128 = 0x7ab1_e000_0000_0000_0000_0000_0000_0001;
 /// An hour in 2026.
 const NOW: u32 = 497_480;
 
@@ -207,7 +207,7 @@ fn filters_of_another_log_or_a_later_program_are_refused() {
     let place = tempfile::tempdir().expect("a folder");
     drop(created(place.path(), 1 << 20));
     let filters = OpenFilters::default();
-    let error = FilterWriter::open(place.path(), [7; 16], 1 << 20, &filters).expect_err("another log");
+    let error = FilterWriter::open(place.path(), 7, 1 << 20, &filters).expect_err("another log");
     assert!(matches!(error, FilterError::Foreign), "{error}");
     assert_eq!(asked(&filters, key(1, "a", NOW), NOW), May::Unknown, "they stay closed");
     let about = place.path().join("about");

@@ -99,7 +99,9 @@ impl OpenFilters {
     }
 
     fn publish(&self, view: Option<View>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = view;
+        let before = std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), view);
+        // Outside of the lock, which readers wait for: it may be the last one that has a large span.
+        drop(before);
     }
 }
 

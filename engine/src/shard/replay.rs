@@ -82,11 +82,15 @@ impl State {
     /// # Errors
     /// [`CodecError::SetBack`] when a row that has left memory has a later time, which cannot be limited.
     pub fn may_set_back(&self, at: Timestamp) -> Result<(), CodecError> {
-        let newest = self.users.iter().filter_map(Users::newest_departed).max_by_key(|(user, newest)| (*newest, *user));
-        match newest {
+        match self.newest_departed() {
             Some((user, newest)) if newest > at => Err(CodecError::SetBack { user, newest, at }),
             _ => Ok(()),
         }
+    }
+
+    /// The user whose rows that have left memory have the newest time, and that time.
+    pub fn newest_departed(&self) -> Option<(UserId, Timestamp)> {
+        self.users.iter().filter_map(Users::newest_departed).max_by_key(|(user, at)| (*at, *user))
     }
 
     /// Checks the invariants of money, shares and indexes. Returns the first violation.

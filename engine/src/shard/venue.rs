@@ -6,6 +6,7 @@
 use super::query::{Chosen, order_view};
 use crate::command::{Statuses, VenueFilter};
 use crate::id::{InstrumentId, WalletId};
+use crate::order::{Fill, Order};
 use crate::time::Timestamp;
 use crate::order::{Fill, Order};
 use crate::user::User;

@@ -8,8 +8,8 @@ use crate::amount::{Cash, Qty};
 use crate::canonical::{Kind, ROWS_TOGETHER, RowBytes, RowHashes};
 use crate::id::TradeId;
 use crate::mutation::packed::bits;
-use crate::order::{Fill, Order};
 use crate::order::row::NO_FILL;
+use crate::order::{Fill, Order};
 
 impl Trading {
     /// Adds the hashes of all rows, while `goes_on` returns true: it is called after each [`ROWS_TOGETHER`] of them.

@@ -156,6 +156,9 @@ impl Users {
 
 impl Trading {
     fn depart(&mut self, leaving: &Leaving, known: Option<&[u8; 32]>) -> [u8; 32] {
+        let ascend =
+            leaving.orders.is_sorted_by(|id, next| id < next) && leaving.positions.is_sorted_by(|id, next| id < next);
+        assert!(ascend, "rows that leave are named once, ascending: user {}", leaving.user);
         let orders: Vec<usize> = leaving.orders.iter().filter_map(|id| self.leaving_order(*id)).collect();
         let positions: Vec<usize> = leaving.positions.iter().filter_map(|id| self.leaving_position(*id)).collect();
         let (there, all) = (orders.len() + positions.len(), leaving.orders.len() + leaving.positions.len());
@@ -170,7 +173,7 @@ impl Trading {
             if known.is_none() {
                 self.hash_order(&self.orders[row], &mut ids, &mut hashes);
             }
-            let order = self.orders.remove(row).expect("ids that leave ascend");
+            let order = self.orders.remove(row).expect("it was found, and is named once");
             self.index.remove(object_number(order.id.0) as usize);
             departed.note_order(&order);
             let mut fill_row = order.last_fill;
@@ -195,7 +198,7 @@ impl Trading {
             }
         }
         for row in positions {
-            let position = self.positions.remove(row).expect("ids that leave ascend");
+            let position = self.positions.remove(row).expect("it was found, and is named once");
             self.index.remove(object_number(position.id.0) as usize);
             if known.is_none() {
                 position.hash(&mut hashes);
@@ -264,9 +267,8 @@ impl User {
         let mut packer = Packer::onto(out);
         let counts = [*orders, *fills, *positions, *requests].map(u64::from);
         let ids = [*newest_order, *newest_fill, *newest_position].map(|id| u64::from(object_number(id)));
-        let figures: [u64; FIGURES_COUNT] = [
-            counts[0], counts[1], counts[2], counts[3], newest.0, moved_at.0, opened_at.0, ids[0], ids[1], ids[2],
-        ];
+        let figures: [u64; FIGURES_COUNT] =
+            [counts[0], counts[1], counts[2], counts[3], newest.0, moved_at.0, opened_at.0, ids[0], ids[1], ids[2]];
         put_numbers(figures.into_iter(), &mut packer);
         let of_wallets: Vec<u64> = tallies
             .iter()

@@ -202,7 +202,8 @@ mod tests {
         facts.pack(|fact| fact.number() + 7, &mut packer);
         packer.end();
         assert_eq!(moved, [5, 56, 65, 74, 83, 92]);
-        let back = Facts::unpack(&mut &moved[..]).expect("just written").with_numbers(|fact| fact.number().checked_sub(7));
+        let back =
+            Facts::unpack(&mut &moved[..]).expect("just written").with_numbers(|fact| fact.number().checked_sub(7));
         let back = back.expect("each has a number");
         assert!((0..all.len()).all(|at| back.get(at) == Some(all[at])));
         assert!(back.with_numbers(|fact| fact.number().checked_sub(1)).is_none(), "the first has none");

@@ -82,7 +82,7 @@ mod tests {
         for keys in [1, 3, 40, 100_000] {
             let (mut rows, mut known) = (Keyed::default(), Vec::<(u32, u32)>::new());
             for row in 0..3_000_u32 {
-                let key = dice.below(keys) as u32 * 0x9e37_79b9;
+                let key = (dice.below(keys) as u32).wrapping_mul(0x9e37_79b9);
                 rows.insert(key, row);
                 known.push((key, row));
                 for _ in 0..dice.below(3) {
@@ -92,7 +92,7 @@ mod tests {
                         rows.remove(key, row);
                     }
                 }
-                let key = dice.below(keys) as u32 * 0x9e37_79b9;
+                let key = (dice.below(keys) as u32).wrapping_mul(0x9e37_79b9);
                 let expected: Vec<u32> = known.iter().rev().filter(|(of, _)| *of == key).map(|(_, row)| *row).collect();
                 assert_eq!(rows.newest(key), expected.first().copied());
                 let found = std::cell::RefCell::new(Vec::new());

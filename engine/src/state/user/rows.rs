@@ -223,7 +223,6 @@ impl<T, const BLOCK: usize> Rows<T, BLOCK> {
             }
         }
         self.retire(self.recent.len() - kept);
-        self.recent.shrink_to_fit();
     }
 
     /// Moves the first `count` recent blocks to the old ones.
@@ -235,6 +234,9 @@ impl<T, const BLOCK: usize> Rows<T, BLOCK> {
             self.old.get_or_insert_with(|| Box::new(Old(Vec::new()))).0.extend(used);
         } else {
             drop(used);
+        }
+        if self.recent.capacity() > 2 * self.recent.len() {
+            self.recent.shrink_to_fit();
         }
         self.first += count as u32;
         self.freed = self.recent.iter().filter(|block| block.is_empty()).count() as u32;

@@ -384,8 +384,9 @@ impl Trading {
             }
             if !order.reserved_qty().is_zero() {
                 let held = self.held_row(order.terms.wallet, order.terms.instrument);
-                *reserved.entry(held.ok_or_else(|| format!("a resting SELL holds shares: order {id}"))?).or_default() +=
-                    order.reserved_qty();
+                *reserved
+                    .entry(held.ok_or_else(|| format!("a resting SELL holds shares: order {id}"))?)
+                    .or_default() += order.reserved_qty();
             }
         }
         if fills != self.fills.len() {

@@ -22,7 +22,16 @@ pub(crate) fn first_answer(past: Past<'_>, client_order_id: &str, since: Timesta
         Some(found) => first_fills(&found.request.order.fills, then.filled),
         None => first_fills(&past.user.fills_of(now), then.filled),
     };
-    let position = first.position.map(|figures| position_then(past.user, known, figures));
+    let position = match first.position {
+        None => None,
+        Some((qty, cost)) => match episode(past.user, known) {
+            // As it was: its quantity and cost, the rest from the episode.
+            Some(episode) => {
+                Some(Position { qty, cost, closed_at: None, settlement: None, is_reset: false, ..episode.clone() })
+            }
+            None => return BatchEntry::Refused(Reject::RowMissing),
+        },
+    };
     let fillable = now.terms.quality().fillable.unwrap_or(Qty::ZERO);
     let view = OrderView { order: then, fills, available: first.available, position, is_replay: true };
     match first.closed {
@@ -45,12 +54,12 @@ fn first_fills(fills: &[Fill], filled: Qty) -> Fills {
     in_time.cloned().collect()
 }
 
-/// The position as in the first answer: its quantity and cost, the rest from the episode.
-fn position_then(user: &User, known: Known<'_>, (qty, cost): (Qty, crate::amount::Cash)) -> Position {
+/// The episode that the first answer shows. It is in memory as long as the request is.
+fn episode<'a>(user: &'a User, known: Known<'a>) -> Option<&'a Position> {
     let here = user.positions().iter().rev().find(|position| is_shown_by(position, known.order));
-    let gone = known.found.and_then(|found| found.episode.as_ref());
+    let Some(found) = known.found else {
+        return Some(here.expect("an episode stays in memory as long as the request that shows it"));
+    };
     // An episode that has left memory may be older or newer than one that stayed.
-    let episode = here.into_iter().chain(gone).max_by_key(|position| position.id);
-    let episode = episode.expect("the episode of a remembered request is in memory, or was found with it");
-    Position { qty, cost, closed_at: None, settlement: None, is_reset: false, ..episode.clone() }
+    here.into_iter().chain(&found.episode).max_by_key(|position| position.id)
 }

@@ -10,7 +10,7 @@ use crate::look_up::filters::{Filters, Kind, May, id_hash, order_hash};
 use crate::look_up::{Findings, Found, LookUp, Wanted};
 use crate::rules::IMPLICIT_ID_US;
 use crate::time::Timestamp;
-use crate::user::{DepartedRows, Remembered, User};
+use crate::user::{DepartedRows, User};
 use std::sync::Arc;
 
 impl<R> Shard<R> {
@@ -91,12 +91,14 @@ impl<R> Shard<R> {
             // An earlier one changes nothing.
             IdSource::Implicit => counts_since.max(Timestamp(self.now.0.saturating_sub(IMPLICIT_ID_US))),
         };
-        if departed.requests == 0 || departed.newest() < since {
+        if departed.requests == 0
+            || departed.newest() < since
+            || !self.may_have(user.id, Kind::ClientOrderId, id_hash(id), since)
+        {
             return false;
         }
-        let is_newer = |known: &Remembered| Some(known.order) > departed.newest_order();
-        let is_newest_here = user.remembered(id, Timestamp(0)).is_some_and(is_newer);
-        !is_newest_here && self.may_have(user.id, Kind::ClientOrderId, id_hash(id), since)
+        let newest_here = user.remembered(id, Timestamp(0));
+        newest_here.is_none_or(|known| Some(known.order) <= departed.newest_order())
     }
 
     fn may_have(&self, user: UserId, kind: Kind, hash: u64, since: Timestamp) -> bool {

@@ -18,8 +18,10 @@ use std::sync::{Arc, Mutex};
 pub enum Fault {
     /// Requests are not found.
     Requests,
-    /// Their positions are not found, or an older one is.
+    /// Positions are not found.
     Positions,
+    /// The newest position below an id is not found.
+    NewestPosition,
     /// Orders are not found.
     Orders,
     /// Hashes are not found.
@@ -245,7 +247,8 @@ impl Departed for Reading<'_> {
 
     fn positions(&self, before: Option<PositionId>) -> impl Iterator<Item = Result<Position, Self::Error>> {
         let below = self.rows.positions.values().rev().filter(move |held| before.is_none_or(|id| held.id < id));
-        below.skip(usize::from(self.has(Fault::Positions))).cloned().map(Ok)
+        let lost = usize::from(self.has(Fault::NewestPosition));
+        below.skip(if self.has(Fault::Positions) { usize::MAX } else { lost }).cloned().map(Ok)
     }
 
     fn request(&self, client_order_id: &str) -> Result<Option<EndedRequest>, Self::Error> {

@@ -6,6 +6,7 @@ use crate::amount::{Cash, Price, Qty};
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
+use crate::shard::elsewhere::Elsewhere;
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::BacktestFigures;
@@ -654,6 +655,8 @@ pub enum Answer {
     VenueOrders(VenuePage<OrderView>),
     VenueTrades(VenuePage<FillView>),
     Facts(FactPage),
+    /// Part of an answer to a query, or to [`Command::NoteAlert`]: rows that it needs have left memory.
+    Elsewhere(Box<Elsewhere>),
     /// A refusal with a killed order row (`X-Svc-Order-Id`), or the replay of one.
     Killed {
         reject: Reject,

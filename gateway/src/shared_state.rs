@@ -102,6 +102,7 @@ impl Shared {
         clock: Clock,
         leap: Arc<Leap>,
         history: Reader,
+        ended: Arc<dyn EndedRows>,
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
@@ -132,6 +133,7 @@ impl Shared {
                 rules,
                 clock,
                 history: Box::new(history),
+                ended,
                 spot,
                 archive: past.map(|past| Arc::new(ReadsOfPast::new(past)) as Arc<dyn Archive>),
                 jobs: runner.map(|runner| runner as Arc<dyn Backtests>),

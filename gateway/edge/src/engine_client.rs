@@ -1,9 +1,12 @@
-//! Sends commands to the shard of a user, waits for the released answer, and turns a late answer into its meaning.
+//! Sends commands to the shard of a user, waits for the released answer, and turns a late answer into its meaning. An
+//! answer that needs rows which have left memory is completed before it is returned.
 
+use crate::ended_rows::{EndedRows, NoEndedRows, Unread};
 use engine::command::{Answer, Command, Envelope};
 use engine::id::UserId;
 use engine::reject::Reject;
 use engine::ring::Ring;
+use engine::shard::elsewhere::Elsewhere;
 use engine::shard::shard_of;
 use engine::time::{SECOND, Timestamp};
 use host::clock::Clock;
@@ -19,10 +22,11 @@ pub const ANSWER_DEADLINE_US: u64 = 10 * SECOND;
 /// Why a request has no answer in time.
 #[derive(Debug)]
 pub enum AskError {
-    /// The shard's queue is full. The command has no effect (`SERVER_BUSY`).
+    /// The shard's queue is full, or that of the readers of ended rows, or they have not read them in time. The command
+    /// has no effect (`SERVER_BUSY`).
     Busy,
-    /// The command was started and its commit is not confirmed. The client must look the order up
-    /// (`PERSISTENCE_UNKNOWN`).
+    /// The command was started and its commit is not confirmed: the client must look the order up. Or a query needs ended
+    /// rows that cannot be read (`PERSISTENCE_UNKNOWN`).
     Unknown,
     /// The command was committed after the deadline (`DEADLINE_OVERSHOT_BUT_PERSISTED`).
     Overshot(Box<Answer>),
@@ -51,6 +55,7 @@ pub trait Core {
 pub struct EngineClient {
     lane: Lane,
     clock: Clock,
+    ended: Arc<dyn EndedRows>,
 }
 
 #[derive(Clone)]
@@ -71,18 +76,27 @@ pub type Canned = Rc<dyn Fn(UserId, Command) -> Result<Answer, AskError>>;
 impl EngineClient {
     /// The core on this thread.
     pub fn inline(core: Rc<dyn Core>, clock: Clock) -> EngineClient {
-        EngineClient { lane: Lane::Inline(core), clock }
+        EngineClient::of(Lane::Inline(core), clock)
     }
 
     /// Shard threads, by their inboxes.
     pub fn threaded(inboxes: Arc<[Arc<Ring<Envelope<Reply>>>]>, clock: Clock) -> EngineClient {
-        EngineClient { lane: Lane::Threaded(inboxes), clock }
+        EngineClient::of(Lane::Threaded(inboxes), clock)
     }
 
     /// Answers made by a test.
     #[cfg(any(test, feature = "testing"))]
     pub fn canned(answer: Canned) -> EngineClient {
-        EngineClient { lane: Lane::Canned(answer), clock: Clock::wall() }
+        EngineClient::of(Lane::Canned(answer), Clock::wall())
+    }
+
+    fn of(lane: Lane, clock: Clock) -> EngineClient {
+        EngineClient { lane, clock, ended: Arc::new(NoEndedRows) }
+    }
+
+    /// With these rows that have left memory; without them there are none.
+    pub fn with_ended(self, ended: Arc<dyn EndedRows>) -> EngineClient {
+        EngineClient { ended, ..self }
     }
 
     /// Whether commands run on this thread. Most answers are then ready when the call returns.
@@ -119,10 +133,30 @@ impl EngineClient {
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, AskError> {
         // The wait is a separate future. So the future of a request that is answered immediately stays small.
         let waiting = match self.hand_over(owner, command, received_at) {
+            Handed::Answered(Ok(Answer::Elsewhere(rest))) => {
+                let begun = self.clock.deadline_from(received_at);
+                return Box::pin(self.complete(rest, begun)).await;
+            }
             Handed::Answered(answer) => return answer,
             Handed::Waits(waiting) => waiting,
         };
         Box::pin(self.wait(waiting)).await
+    }
+
+    /// Completes an answer with rows that have left memory. A query has no effect, so one that is not answered in time
+    /// may be sent again.
+    async fn complete(&self, rest: Box<Elsewhere>, begun: Timestamp) -> Result<Answer, AskError> {
+        let completed = self.ended.complete(rest);
+        match tokio::time::timeout(self.left(begun), completed).await {
+            Ok(Ok(Ok(answer))) => Ok(answer),
+            Ok(Ok(Err(Unread::Busy))) | Err(_) => Err(AskError::Busy),
+            Ok(Ok(Err(Unread::Unreadable)) | Err(_)) => Err(AskError::Unknown),
+        }
+    }
+
+    /// The time until the deadline of a request.
+    fn left(&self, begun: Timestamp) -> Duration {
+        Duration::from_micros(ANSWER_DEADLINE_US.saturating_sub(self.clock.steady().since(begun)))
     }
 
     /// Hands the command over; returns the answer if it is ready.
@@ -161,11 +195,13 @@ impl EngineClient {
     async fn wait(&self, waiting: Waiting) -> Result<Answer, AskError> {
         let Waiting { mut receiver, handed_at, begun, changes } = waiting;
         // The call may have answered it already.
-        if let Ok(answer) = receiver.try_recv() {
-            return in_time(answer, handed_at, begun, changes);
+        match receiver.try_recv() {
+            Ok(Answer::Elsewhere(rest)) => return self.complete(rest, begun).await,
+            Ok(answer) => return in_time(answer, handed_at, begun, changes),
+            Err(_) => {}
         }
-        let left = ANSWER_DEADLINE_US.saturating_sub(self.clock.steady().since(begun));
-        match tokio::time::timeout(Duration::from_micros(left), receiver).await {
+        match tokio::time::timeout(self.left(begun), receiver).await {
+            Ok(Ok(Answer::Elsewhere(rest))) => self.complete(rest, begun).await,
             Ok(Ok(answer)) => in_time(answer, self.clock.steady(), begun, changes),
             // The slot was dropped: the log is poisoned, or the core is gone.
             Ok(Err(_)) | Err(_) => Err(AskError::Unknown),

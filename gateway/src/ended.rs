@@ -27,17 +27,14 @@ const OPEN_CHECK_EVERY: Duration = Duration::from_millis(20);
 pub trait EndedSource: Send + Sync + 'static {
     type Error: Display;
 
-    /// Whether they can be read; it may not be known yet.
-    ///
-    /// # Errors
-    /// Why they cannot be read until this process ends.
-    fn is_open(&self) -> Result<bool, Self::Error>;
-
     /// Completes an answer.
     ///
     /// # Errors
     /// Why a row cannot be read.
     fn complete(&self, elsewhere: Elsewhere) -> Result<Answer, Self::Error>;
+
+    /// Whether the rows are still being opened, so that they may be read soon.
+    fn is_opening(error: &Self::Error) -> bool;
 }
 
 /// The readers. They end when this is dropped.
@@ -66,12 +63,17 @@ impl EndedReaders {
     /// # Errors
     /// The system's, if a thread cannot be created.
     pub fn start(count: usize, source: impl EndedSource) -> io::Result<EndedReaders> {
-        let shared = Arc::new((source, AtomicBool::new(false)));
+        EndedReaders::waiting(count, source, OPENS_WITHIN)
+    }
+
+    /// The same; an answer waits for a source that is being opened for this time.
+    fn waiting(count: usize, source: impl EndedSource, opens_within: Duration) -> io::Result<EndedReaders> {
         let mut readers = EndedReaders { queue: Arc::default(), threads: Vec::with_capacity(count) };
+        let shared = Shared { source, opens_within, is_open: AtomicBool::new(false), has_failed: AtomicBool::new(false) };
+        let shared = Arc::new(shared);
         for index in 0..count {
             let (queue, shared) = (readers.queue.clone(), shared.clone());
-            let run = move || queue.serve(&shared.0, &shared.1);
-            readers.threads.push(spawn(&format!("ended-{index}"), run)?);
+            readers.threads.push(spawn(&format!("ended-{index}"), move || shared.serve(&queue))?);
         }
         Ok(readers)
     }
@@ -112,27 +114,7 @@ impl Drop for EndedReaders {
 }
 
 impl Queue {
-    /// Completes answers until the stop.
-    fn serve(&self, source: &impl EndedSource, has_failed: &AtomicBool) {
-        while let Some(Waiting { elsewhere, asked_at, answer }) = self.next() {
-            if answer.is_closed() {
-                continue;
-            }
-            // A panic is a defect of one answer: its receiver is closed, and the reader goes on.
-            let read = catch_unwind(AssertUnwindSafe(|| self.read(source, *elsewhere, asked_at)));
-            let Ok(read) = read else { continue };
-            let is_failure = read.is_err();
-            if has_failed.swap(is_failure, Ordering::Relaxed) != is_failure {
-                match &read {
-                    Err(error) => tracing::warn!(%error, "orders and positions that have left memory cannot be read"),
-                    Ok(_) => tracing::info!("orders and positions that have left memory are read again"),
-                }
-            }
-            // The receiver may have given up.
-            let _ = answer.send(read.map_err(|_| Unread::Unreadable));
-        }
-    }
-
+    /// The next answer; `None`: the readers end.
     fn next(&self) -> Option<Waiting> {
         let mut waiting = self.waiting.lock();
         loop {
@@ -145,15 +127,64 @@ impl Queue {
             self.news.wait(&mut waiting);
         }
     }
+}
 
-    fn read(&self, source: &impl EndedSource, elsewhere: Elsewhere, asked_at: Instant) -> Result<Answer, String> {
-        while !source.is_open().map_err(|error| error.to_string())? {
-            if asked_at.elapsed() >= OPENS_WITHIN || self.stop.is_set() {
-                return Err("the history store is not open yet".to_owned());
+/// What the readers share.
+struct Shared<S> {
+    source: S,
+    opens_within: Duration,
+    /// It was open when it was last read.
+    is_open: AtomicBool,
+    /// The last answer was not read.
+    has_failed: AtomicBool,
+}
+
+impl<S: EndedSource> Shared<S> {
+    /// Completes answers until the end.
+    fn serve(&self, queue: &Queue) {
+        while let Some(Waiting { elsewhere, asked_at, answer }) = queue.next() {
+            if answer.is_closed() {
+                continue;
             }
-            std::thread::sleep(OPEN_CHECK_EVERY);
+            // A panic is a defect of one answer: its receiver is closed, and the reader goes on.
+            let read = catch_unwind(AssertUnwindSafe(|| self.read(*elsewhere, asked_at, &queue.stop)));
+            let Ok(read) = read else { continue };
+            self.note(&read);
+            // The receiver may have given up.
+            let _ = answer.send(read.map_err(|_| Unread::Unreadable));
         }
-        source.complete(elsewhere).map_err(|error| error.to_string())
+    }
+
+    fn read(&self, elsewhere: Elsewhere, asked_at: Instant, stop: &Stop) -> Result<Answer, S::Error> {
+        // Only a source that may not be open is asked again, and needs a copy.
+        while !self.is_open.load(Ordering::Relaxed) {
+            let read = self.source.complete(elsewhere.clone());
+            match &read {
+                Err(error) if S::is_opening(error) && asked_at.elapsed() < self.opens_within && !stop.is_set() => {
+                    std::thread::sleep(OPEN_CHECK_EVERY);
+                }
+                _ => {
+                    self.is_open.store(read.is_ok(), Ordering::Relaxed);
+                    return read;
+                }
+            }
+        }
+        let read = self.source.complete(elsewhere);
+        if read.as_ref().is_err_and(S::is_opening) {
+            self.is_open.store(false, Ordering::Relaxed);
+        }
+        read
+    }
+
+    /// Logs the first failure of several, and the end of them.
+    fn note(&self, read: &Result<Answer, S::Error>) {
+        if self.has_failed.swap(read.is_err(), Ordering::Relaxed) == read.is_err() {
+            return;
+        }
+        match read {
+            Err(error) => tracing::warn!(%error, "orders, trades and positions that have left memory cannot be read"),
+            Ok(_) => tracing::info!("orders, trades and positions that have left memory are read again"),
+        }
     }
 }
 

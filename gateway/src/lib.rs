@@ -58,6 +58,7 @@ pub mod check;
 pub mod config;
 pub mod demo;
 mod directory_venue;
+mod ended;
 pub mod incidents;
 pub mod instruments;
 pub mod jobs;

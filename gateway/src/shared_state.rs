@@ -16,6 +16,7 @@ use edge::api::integrations::port::Integrations;
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Instance};
+use edge::ended_rows::EndedRows;
 use edge::http::front::Front;
 use edge::meters::EdgeMeters;
 use edge::published::Published;

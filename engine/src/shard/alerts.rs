@@ -113,22 +113,26 @@ pub(super) fn owed(user: &User, target: Option<u32>) -> Asked {
 impl Owed {
     pub fn complete<D: Departed>(self, departed: &D) -> Result<Answer, D::Error> {
         let Owed { mut alert } = self;
-        let found = match alert.alert.about {
-            About::Order(id) => departed.order(id)?.map(|ended| AboutView::Order(Box::new(ended.order))),
-            About::Fill { order, trade } => departed.order(order)?.and_then(|EndedOrder { order, fills }| {
-                let fill = fills.into_iter().find(|fill| fill.id == trade)?;
-                Some(AboutView::Fill(Box::new(FillView { fill, order })))
-            }),
-            About::Position(id) => departed.position(id)?.map(|position| AboutView::Position(Box::new(position))),
-            _ => None,
-        };
-        alert.about = found.unwrap_or(AboutView::Gone);
+        alert.about = about_departed(&alert.alert.about, departed)?.unwrap_or(AboutView::Gone);
         Ok(Answer::OwedAlert(Some(alert)))
     }
 }
 
+/// The object of an alert that has left memory.
+pub(super) fn about_departed<D: Departed>(about: &About, departed: &D) -> Result<Option<AboutView>, D::Error> {
+    Ok(match *about {
+        About::Order(id) => departed.order(id)?.map(|ended| AboutView::Order(Box::new(ended.order))),
+        About::Fill { order, trade } => departed.order(order)?.and_then(|EndedOrder { order, fills }| {
+            let fill = fills.into_iter().find(|fill| fill.id == trade)?;
+            Some(AboutView::Fill(Box::new(FillView { fill, order })))
+        }),
+        About::Position(id) => departed.position(id)?.map(|position| AboutView::Position(Box::new(position))),
+        _ => None,
+    })
+}
+
 /// Whether the object of an alert may have left memory.
-fn may_have_left(user: &User, about: &About) -> bool {
+pub(super) fn may_have_left(user: &User, about: &About) -> bool {
     let gone = Gone::of(user);
     match *about {
         About::Order(id) | About::Fill { order: id, .. } => gone.may_be_order(id),
@@ -139,7 +143,7 @@ fn may_have_left(user: &User, about: &About) -> bool {
 
 /// The objects of an alert as they are now. Those of orders and positions do not change after the alert, except that an
 /// order may be filled further.
-fn about(user: &User, about: &About) -> AboutView {
+pub(super) fn about(user: &User, about: &About) -> AboutView {
     let key = |id| user.key(id).map(query::key_view);
     let found = match *about {
         About::Order(id) => user.order(id).map(|order| AboutView::Order(Box::new(order.clone()))),

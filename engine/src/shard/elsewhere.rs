@@ -94,8 +94,15 @@ pub(super) struct Gone {
 }
 
 impl Gone {
-    pub fn of(_user: &User) -> Gone {
-        Gone::default()
+    pub fn of(user: &User) -> Gone {
+        let Some(departed) = user.departed() else { return Gone::default() };
+        Gone {
+            orders: departed.newest_order(),
+            fills: departed.newest_fill(),
+            positions: departed.newest_position(),
+            orders_count: departed.orders as usize,
+            newest: departed.newest(),
+        }
     }
 
     /// Whether an order with this id may have left.

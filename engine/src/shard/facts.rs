@@ -8,8 +8,8 @@ use crate::departed::{Departed, EndedOrder};
 use crate::id::{OrderId, TradeId};
 use crate::order::row::NO_FILL;
 use crate::order::{Fill, Order};
-use crate::user::User;
 use crate::user::facts::Fact;
+use crate::user::{FactRow, User};
 use crate::view::{FactPage, FactView, Happened};
 use ahash::AHashMap;
 
@@ -94,18 +94,14 @@ fn gapped(user: &User, after: u64, limit: usize) -> Gapped {
 
 /// `None`: its order has left memory.
 fn view(user: &User, seq: u64, fact: Fact, sums: &mut Sums) -> Option<FactView> {
-    let trading = user.trading();
-    let order_at = |number: u32| trading.order_at(number).map(|(_, order)| order);
-    Some(match fact {
-        Fact::Placed { order } => placed(seq, order_at(order)?, false),
-        Fact::Rested { order } => placed(seq, order_at(order)?, true),
-        Fact::Taken { fill } | Fact::Matched { fill } => {
-            let (row, fill) = trading.fill_at(fill)?;
-            let order = user.order(fill.order).expect("a fill belongs to an order");
+    Some(match (user.row_of(fact), fact) {
+        (FactRow::Departed, _) => return None,
+        (FactRow::Fill(row, fill, order), _) => {
             let sum = sums.up_to(user, order, row as u32);
             filled(seq, order, fill, sum, matches!(fact, Fact::Matched { .. }))
         }
-        Fact::Closed { order } => closed(seq, order_at(order)?),
+        (FactRow::Order(_, order), Fact::Closed { .. }) => closed(seq, order),
+        (FactRow::Order(_, order), _) => placed(seq, order, matches!(fact, Fact::Rested { .. })),
     })
 }
 

@@ -81,7 +81,7 @@ pub(super) fn newest_first<'a, R>(
     key: impl Fn(&R) -> Key + Copy + 'a,
 ) -> impl Iterator<Item = &'a R> + 'a {
     let end = rows.partition_point(|row| keys.is_below(key(row)));
-    (0..end).rev().map(|row| &rows[row]).take_while(move |row| keys.is_from(key(row)))
+    rows.range(0..end).rev().map(|(_, row)| row).take_while(move |row| keys.is_from(key(row)))
 }
 
 /// A page that takes the rows of a list, newest first.

@@ -247,6 +247,8 @@ fn is_answered_in_turn(command: &Command) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ended_rows::{EndedAnswer, answered};
+    use crate::testing::{OneOrder, one_ended_order};
     use host::runtime::runtime;
 
     /// The shard's limit of 2 s counts from the call, the deadline of 10 s from when the request was read.
@@ -274,5 +276,87 @@ mod tests {
             cases += 1;
         }
         println!("slow bodies: {cases} cases");
+    }
+
+    /// What ended rows answer.
+    #[derive(Clone, Copy, Debug)]
+    enum Reader {
+        Completes,
+        Refuses(Unread),
+        /// A defect: the receiver is closed.
+        Fails,
+        Never,
+    }
+
+    impl EndedRows for (Reader, OneOrder) {
+        fn complete(&self, elsewhere: Box<Elsewhere>) -> EndedAnswer {
+            match self.0 {
+                Reader::Completes => {
+                    let Ok(answer) = elsewhere.complete(&self.1);
+                    answered(Ok(answer))
+                }
+                Reader::Refuses(why) => answered(Err(why)),
+                Reader::Fails => tokio::sync::oneshot::channel().1,
+                Reader::Never => {
+                    let (sender, receiver) = tokio::sync::oneshot::channel();
+                    // Until the process ends.
+                    std::mem::forget(sender);
+                    receiver
+                }
+            }
+        }
+    }
+
+    /// An answer that needs ended rows, of a shard on this thread and of one behind a queue.
+    #[test]
+    fn ended_rows_complete_an_answer_or_say_why_not() {
+        let clock = Clock::fake(Timestamp(1_790_932_500 * SECOND));
+        let (rest, rows) = one_ended_order();
+        let runtime = runtime().expect("a runtime");
+        let mut cases = 0;
+        for (reader, body_us, expected) in [
+            (Reader::Completes, 0, "an order"),
+            (Reader::Refuses(Unread::Busy), 0, "busy"),
+            (Reader::Refuses(Unread::Unreadable), 0, "unknown"),
+            (Reader::Fails, 0, "unknown"),
+            // Nothing is left of the ten seconds: what is there is taken, and nothing is waited for.
+            (Reader::Completes, ANSWER_DEADLINE_US + 1, "an order"),
+            (Reader::Never, ANSWER_DEADLINE_US + 1, "busy"),
+        ] {
+            let read_at = clock.now();
+            let ended = Arc::new((reader, rows.clone()));
+            let answer = rest.clone();
+            let here = EngineClient {
+                clock: clock.clone(),
+                ..EngineClient::canned(Rc::new(move |_, _| Ok(Answer::Elsewhere(answer.clone()))))
+            };
+            let inbox: Arc<Ring<Envelope<Reply>>> = Arc::new(Ring::new(4));
+            let queued = EngineClient::threaded(Arc::from([inbox.clone()]), clock.clone());
+            clock.set(read_at.plus(body_us));
+            for (client, is_queued) in [(here, false), (queued, true)] {
+                if is_queued && body_us > 0 {
+                    // Its wait for the shard has ended before.
+                    continue;
+                }
+                let client = client.with_ended(ended.clone());
+                let shard = async {
+                    if is_queued {
+                        let Envelope { reply, .. } = inbox.pop().expect("it was handed over");
+                        reply.fill(Answer::Elsewhere(rest.clone()));
+                    }
+                };
+                let query = Command::Query(engine::command::Query::User);
+                let asking = async { tokio::join!(client.ask(UserId(1), query, read_at), shard).0 };
+                let found = match runtime.block_on(asking) {
+                    Ok(Answer::Order(_)) => "an order",
+                    Err(AskError::Busy) => "busy",
+                    Err(AskError::Unknown) => "unknown",
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(found, expected, "{reader:?}, queued: {is_queued}");
+                cases += 1;
+            }
+        }
+        println!("answers with ended rows: {cases} cases");
     }
 }

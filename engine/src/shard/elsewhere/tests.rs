@@ -5,14 +5,20 @@ use super::*;
 use crate::command::{EpisodeSpan, Episodes, FillFilter, FillSpan, MarketFilter, OrderFilter, Query, Statuses};
 use crate::command::{VenueFilter, Wallets};
 use crate::departed::{EndedRequest, Leaving};
+use crate::fact;
 use crate::id::MarketId;
+use crate::mutation::Mutation;
 use crate::order::row::NO_FILL;
-use crate::order::{Fill, Order, Side, Status};
+use crate::order::row::tests::resting_order;
+use crate::order::{CloseReason, Fill, Order, Side, Status, TimeInForce};
 use crate::rules::Rules;
 use crate::shard::minutes::Minutes;
 use crate::shard::query;
+use crate::user::alerts::About;
+use crate::user::placement_cash::AtPlacement;
 use crate::user::sample::{Dice, Sample};
-use crate::user::{Remembered, Users};
+use crate::user::{Remembered, Users, WalletKind};
+use crate::view::AboutView;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -41,14 +47,15 @@ impl Store {
     fn note(&mut self, user: &User, leaving: &Leaving) {
         for id in &leaving.orders {
             let order = user.order(*id).expect("it is in memory");
-            let unlinked = |fill: &Fill| Fill { before: NO_FILL, ..fill.clone() };
-            let fills: Vec<Fill> = user.fills_of(order).iter().map(unlinked).collect();
+            let (mut order, mut fills) = (order.clone(), user.fills_of(order).to_vec());
+            order.last_fill = NO_FILL;
+            fills.iter_mut().for_each(|fill| fill.before = NO_FILL);
             if let Some(known) = user.request_of(*id) {
-                let text = known.id(order).expect("a request has an id").to_owned();
+                let text = known.id(&order).expect("a request has an id").to_owned();
                 self.requests.insert(*id, (text, known.clone()));
             }
             self.fills.extend(fills.iter().map(|fill| (fill.id, *id)));
-            self.orders.insert(*id, EndedOrder { order: Order { last_fill: NO_FILL, ..order.clone() }, fills });
+            self.orders.insert(*id, EndedOrder { order, fills });
         }
         for id in &leaving.positions {
             self.positions.insert(*id, user.position(*id).expect("it is in memory").clone());
@@ -190,7 +197,10 @@ impl Twins {
 
 /// An answer without the links between rows of memory.
 fn text(answer: &Answer) -> String {
-    let mut text = format!("{answer:?}");
+    unlinked(format!("{answer:?}"))
+}
+
+fn unlinked(mut text: String) -> String {
     for name in ["last_fill: ", "before: "] {
         let mut parts = text.split(name);
         let first = parts.next().unwrap_or_default().to_owned();
@@ -386,7 +396,7 @@ fn a_row_lost_or_twice_is_found() {
 #[test]
 fn recent_rows_need_no_store() {
     let (mut recent, mut unneeded, mut seen) = (0, 0, BTreeSet::new());
-    with_queries(8..10, |twins, owner, kind, query| {
+    with_queries(8..13, |twins, owner, kind, query| {
         let is_asked = twins.ask(owner, query, twins.stores.get(&owner).unwrap_or(&Store::default())).2;
         let user = twins.split.get(owner).expect("it was created");
         if !user.has_departed_rows() {
@@ -405,5 +415,122 @@ fn recent_rows_need_no_store() {
         }
     });
     println!("queries without the store: {unneeded} of users without such rows, {recent} of orders with requests");
-    assert!(unneeded > 100 && recent > 100 && seen.len() == 2, "{unneeded} {recent} {seen:?}");
+    assert!(unneeded > 50 && recent > 50 && seen.len() == 2, "{unneeded} {recent} {seen:?}");
+}
+
+/// The cash after a placement, where no request has it, is computed from the same facts and rows wherever they are.
+#[test]
+fn cash_after_a_placement_is_the_same_wherever_its_rows_are() {
+    let (mut in_memory, mut elsewhere, mut known, nothing) = (0, 0, 0, Store::default());
+    // Of this moment or later is no request.
+    let since = Timestamp(u64::MAX);
+    with_queries(13..17, |twins, owner, _, query| {
+        let Query::Order(id) = query else { return };
+        let (whole, split) = (twins.whole.get(owner).expect("created"), twins.split.get(owner).expect("created"));
+        let store = twins.stores.get(&owner).unwrap_or(&nothing);
+        // Of all orders, so that old ones are not the only ones.
+        for order in whole.orders().iter().rev().step_by(7).chain(whole.order(*id)) {
+            let expected = whole.available_at_placement(order, since).known();
+            let undone = match split.order(order.id) {
+                Some(row) => match split.available_at_placement(row, since) {
+                    AtPlacement::Known(found) => {
+                        assert_eq!(found, expected, "{order:?}");
+                        in_memory += 1;
+                        continue;
+                    }
+                    AtPlacement::Part(undone) => undone,
+                },
+                None => split.undone_since(order.id),
+            };
+            let Ok(found) = undone.complete(order, store);
+            assert_eq!(found, expected, "{order:?}");
+            elsewhere += 1;
+            known += usize::from(found.is_some());
+        }
+    });
+    println!("cash after a placement: {in_memory} from memory, {elsewhere} with rows that left, {known} of them known");
+    assert!(in_memory > 100 && known > 500, "{in_memory} {elsewhere} {known}");
+}
+
+/// Alerts about orders, fills and positions that have left memory show them.
+#[test]
+fn alerts_show_rows_that_left() {
+    let (mut cases, nothing) = (0, Store::default());
+    with_queries(17..19, |twins, owner, kind, _| {
+        if kind > 0 {
+            return;
+        }
+        let split = twins.split.get(owner).expect("created");
+        let store = twins.stores.get(&owner).unwrap_or(&nothing);
+        let (order, position) = (store.orders.keys().next_back(), store.positions.keys().next_back());
+        let fill = store.fills.iter().next_back();
+        let abouts = [
+            order.map(|id| About::Order(*id)),
+            fill.map(|(trade, order)| About::Fill { order: *order, trade: *trade }),
+            position.map(|id| About::Position(*id)),
+        ];
+        for about in abouts.into_iter().flatten() {
+            let whole = alerts::about(twins.whole.get(owner).expect("created"), &about);
+            assert!(matches!(alerts::about(split, &about), AboutView::Gone) && alerts::may_have_left(split, &about));
+            let Ok(found) = alerts::about_departed(&about, store);
+            assert_eq!(unlinked(format!("{:?}", found.expect("it left"))), unlinked(format!("{whole:?}")));
+            cases += 1;
+        }
+    });
+    println!("alerts about rows that left: {cases} cases");
+    assert!(cases > 500);
+}
+
+/// The hint counts up to a bound, wherever the orders are.
+#[test]
+fn hints_count_rows_that_left() {
+    let owner = UserId(7);
+    let (wallet, at) = (WalletId(owner.object(1)), Timestamp(5));
+    let baseline = Cash::from_dollars(1_000_000);
+    let (kind, generation, parent) = (WalletKind::Api, 1, None);
+    let mut users = Users::default();
+    users.apply(owner, &Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at }));
+    let opened = fact::WalletOpened { wallet, kind, label: None, baseline, generation, parent, at };
+    users.apply(owner, &Mutation::WalletOpened(opened));
+    let order = |nth: u32| OrderId(owner.object(2 + nth));
+    let place = |users: &mut Users, nth: u32| {
+        let side = if nth.is_multiple_of(100) { Side::Sell } else { Side::Buy };
+        let mut terms = resting_order(1, InstrumentId(3), side, 5_000, None).terms.to_fact();
+        (terms.wallet, terms.time_in_force) = (wallet, TimeInForce::Ioc);
+        users.apply(owner, &Mutation::OrderPlaced(fact::OrderPlaced { order: order(nth), terms, counted: true, at }));
+        let closed = fact::OrderClosed { order: order(nth), reason: CloseReason::FakNoFill, at };
+        users.apply(owner, &Mutation::OrderClosed(closed));
+    };
+    let count = |users: &Users, store: &Store, side: Option<Side>| {
+        let (wallets, limit) = (Wallets::Any, 5);
+        let filter = OrderFilter { wallets, status: None, market: None, side, after: None, offset: 0, limit };
+        let asked = lists::orders(users.get(owner).expect("created"), filter);
+        let Ok(answer) = asked.or_else(|rest| Elsewhere::new(owner, 0, rest).complete(store));
+        let Answer::Orders(page) = answer else { panic!("a list") };
+        assert_eq!(page.orders.len(), 5);
+        page.total_hint
+    };
+    let (mut store, mut placed, mut left, mut cases) = (Store::default(), 0, 0, 0);
+    // Orders placed, and how many of the oldest have left; the hints without a filter and of the few SELL orders.
+    for (total, leaving, all, sells) in [
+        (9_999, 0, Some(9_999), Some(100)),
+        (9_999, 9_000, Some(9_999), Some(100)),
+        (10_000, 9_999, Some(10_000), Some(100)),
+        (10_001, 9_999, None, Some(101)),
+        (10_001, 10_001, None, Some(101)),
+        (100_000, 10_001, None, Some(1_000)),
+        (100_000, 99_000, None, Some(1_000)),
+        (100_001, 99_000, None, None),
+        (100_001, 100_001, None, None),
+    ] {
+        (placed..total).for_each(|nth| place(&mut users, nth));
+        let leave = Leaving { user: owner, orders: (left..leaving).map(order).collect(), positions: Vec::new() };
+        store.note(users.get(owner).expect("created"), &leave);
+        users.depart(&leave);
+        (placed, left) = (total, leaving);
+        assert_eq!(count(&users, &store, None), all, "{left} of {placed}");
+        assert_eq!(count(&users, &store, Some(Side::Sell)), sells, "{left} of {placed}");
+        cases += 2;
+    }
+    println!("hints: {cases} cases");
 }

@@ -36,7 +36,8 @@ fn keys(dice: &mut Dice, rows: &[Row]) -> Keys {
     if dice.chance(50) {
         let (at, id) = near(dice);
         // A key of a row, of a moment, and one that no row has.
-        keys = keys.below(Some(dice.pick(&[(at, id), (at, 0), (at, u64::MAX), (at, id + 1), near(dice)])));
+        let other = near(dice);
+        keys = keys.below(Some(dice.pick(&[(at, id), (at, 0), (at, u64::MAX), (at, id + 1), other])));
     }
     if dice.chance(30) {
         keys = keys.before(Some(near(dice).1));
@@ -56,7 +57,7 @@ fn filled<P: Page<Row = Row>>(page: P, keys: Keys, gone: Option<u64>, memory: &[
 }
 
 /// The page of all rows in memory, and that of memory and store. `None`: the store was not asked.
-fn both<P: Page<Row = Row> + std::fmt::Debug>(
+fn both<P: Page<Row = Row> + Clone>(
     page: P,
     keys: Keys,
     all: &[Row],
@@ -136,7 +137,8 @@ fn a_row_lost_or_twice_is_found() {
         if only_left.is_empty() {
             continue;
         }
-        let at = left.iter().position(|row| *row == dice.pick(&only_left)).expect("it has left");
+        let picked = dice.pick(&only_left);
+        let at = left.iter().position(|row| *row == picked).expect("it has left");
         let mut faulty = left.clone();
         let is_lost = dice.chance(50);
         match is_lost {

@@ -5,9 +5,9 @@
 //! from the wallet's present cash and the later order facts, fills, payouts, deposits and refunds. Some of them may be
 //! about rows that have left memory: their part is computed from those rows ([`Undone::complete`]).
 
-use super::User;
 use super::facts::Fact;
 use super::trading::Trading;
+use super::{FactRow, User};
 use crate::amount::{Cash, Qty};
 use crate::departed::Departed;
 use crate::id::{OrderId, PositionId, TradeId, WalletId};
@@ -37,7 +37,7 @@ pub(crate) struct Undone {
     /// The order that was placed.
     order: OrderId,
     /// The wallets that it may belong to, in id order. None: its cash cannot be computed.
-    wallets: Vec<Standing>,
+    wallets: Vec<Holdings>,
     /// Later facts about orders that have left memory, newest first.
     left: Vec<Left>,
     /// Whether positions that have left memory may have been paid out later.
@@ -46,7 +46,7 @@ pub(crate) struct Undone {
 
 /// A wallet.
 #[derive(Clone, Debug)]
-struct Standing {
+struct Holdings {
     wallet: WalletId,
     available: Cash,
     reset_at: Option<Timestamp>,
@@ -107,7 +107,7 @@ impl User {
             return None;
         }
         let wallets = self.wallets.iter().filter(|wallet| own.is_none_or(|own| own.terms.wallet == wallet.id));
-        let wallets: Vec<Standing> = wallets.map(|wallet| self.standing(wallet.id, wallet.available())).collect();
+        let wallets: Vec<Holdings> = wallets.map(|wallet| self.holdings(wallet.id, wallet.available())).collect();
         if let Some(own) = own {
             wallets.first()?.unmoved_since(own.created_at)?;
         }
@@ -118,16 +118,16 @@ impl User {
             let Some(settled) = position.settlement.as_deref() else { continue };
             let paid = Paid { position: position.id, at: settled.at, payout: settled.payout };
             if own.is_none_or(|own| paid.is_later(own))
-                && let Some(standing) = undone.standing_mut(position.wallet)
+                && let Some(held) = undone.wallet_mut(position.wallet)
             {
-                standing.paid.push(paid);
+                held.paid.push(paid);
             }
         }
         Some(undone)
     }
 
-    fn standing(&self, wallet: WalletId, available: Cash) -> Standing {
-        Standing {
+    fn holdings(&self, wallet: WalletId, available: Cash) -> Holdings {
+        Holdings {
             wallet,
             available,
             reset_at: self.resets(wallet).chain(self.bought_resets(wallet)).max(),
@@ -139,8 +139,19 @@ impl User {
     /// Whether positions that have left memory may have been paid out after a placement.
     fn has_left_payouts(&self, order: OrderId, own: Option<&Order>) -> bool {
         let Some(departed) = self.departed() else { return false };
-        let is_newer = departed.position.is_some_and(|highest| highest.0 > order.0);
-        is_newer || departed.position.is_some() && own.is_none_or(|own| departed.newest_end > own.created_at)
+        let Some(highest) = departed.newest_position() else { return false };
+        highest.0 > order.0 || own.is_none_or(|own| departed.moved_at().is_some_and(|at| at > own.created_at))
+    }
+}
+
+#[cfg(test)]
+impl AtPlacement {
+    /// The cash, of an order whose facts are all about rows in memory.
+    pub fn known(self) -> Option<Cash> {
+        match self {
+            AtPlacement::Known(available) => available,
+            AtPlacement::Part(undone) => panic!("rows are missing: {undone:?}"),
+        }
     }
 }
 
@@ -152,20 +163,13 @@ impl Undone {
         let mut since = AHashMap::<OrderId, Qty>::new();
         for at in (0..trading.facts.len()).rev().take(FACTS_MAX) {
             let fact = trading.facts.get(at)?;
-            let Some((of, fill)) = rows_of(trading, fact) else {
-                let object = |number: u32| user.id.object(number);
-                match fact {
-                    Fact::Placed { order } | Fact::Rested { order } if object(order) == self.order.0 => {
-                        return self.reserve(user, since);
-                    }
-                    // A later order, of which nothing is reserved now: its fills are all.
-                    Fact::Placed { .. } | Fact::Rested { .. } => {}
-                    Fact::Closed { order } if object(order) > self.order.0 => {}
-                    Fact::Closed { order } => self.left.push(Left::Closed(OrderId(object(order)))),
-                    Fact::Taken { fill } => self.left.push(Left::Taken(TradeId(object(fill)))),
-                    Fact::Matched { fill } => self.left.push(Left::Matched(TradeId(object(fill)))),
-                }
-                continue;
+            let (of, fill) = match user.row_of(fact) {
+                FactRow::Order(_, of) => (of, None),
+                FactRow::Fill(_, fill, of) => (of, Some(fill)),
+                FactRow::Departed => match self.note_left(user, fact) {
+                    true => return self.reserve(user, since),
+                    false => continue,
+                },
             };
             if of.id == self.order {
                 match fact {
@@ -175,9 +179,9 @@ impl Undone {
                     Fact::Matched { .. } | Fact::Closed { .. } => {}
                 }
             }
-            let Some(standing) = self.standing_mut(of.terms.wallet) else { continue };
+            let Some(held) = self.wallet_mut(of.terms.wallet) else { continue };
             if let Some(fill) = fill {
-                standing.available += cash_of(of, fill);
+                held.available += cash_of(of, fill);
             }
             if of.terms.side == Side::Buy {
                 let filled = since.entry(of.id).or_default();
@@ -189,13 +193,27 @@ impl Undone {
         None
     }
 
+    /// Keeps a fact about an order that has left memory. Returns whether it is the placement.
+    fn note_left(&mut self, user: &User, fact: Fact) -> bool {
+        let object = |number: u32| user.id.object(number);
+        self.left.push(match fact {
+            // A later order, of which nothing is reserved now: its fills are all.
+            Fact::Placed { order } | Fact::Rested { order } => return object(order) == self.order.0,
+            Fact::Closed { order } if object(order) > self.order.0 => return false,
+            Fact::Closed { order } => Left::Closed(OrderId(object(order))),
+            Fact::Taken { fill } => Left::Taken(TradeId(object(fill))),
+            Fact::Matched { fill } => Left::Matched(TradeId(object(fill))),
+        });
+        false
+    }
+
     /// Undoes the changes of reservations of orders in memory.
     fn reserve(&mut self, user: &User, since: AHashMap<OrderId, Qty>) -> Option<()> {
         for (id, filled) in since {
             let of = user.order(id)?;
             let change = of.reserved_cash() - self.reserved_then(of, filled);
-            if let Some(standing) = self.standing_mut(of.terms.wallet) {
-                standing.available += change;
+            if let Some(held) = self.wallet_mut(of.terms.wallet) {
+                held.available += change;
             }
         }
         Some(())
@@ -207,18 +225,18 @@ impl Undone {
         if of.id > self.order { Cash::ZERO } else { as_maker(&of.terms, Qty(rest)).cash }
     }
 
-    fn standing_mut(&mut self, wallet: WalletId) -> Option<&mut Standing> {
-        let at = self.wallets.binary_search_by_key(&wallet, |standing| standing.wallet).ok()?;
+    fn wallet_mut(&mut self, wallet: WalletId) -> Option<&mut Holdings> {
+        let at = self.wallets.binary_search_by_key(&wallet, |held| held.wallet).ok()?;
         Some(&mut self.wallets[at])
     }
 
     /// The available cash after the placement of `order`, with `left` taken out of it and less `paid`.
     fn with(&self, order: &Order, left: Option<Cash>, paid: Cash) -> Option<Cash> {
-        let at = self.wallets.binary_search_by_key(&order.terms.wallet, |standing| standing.wallet).ok()?;
-        let standing = &self.wallets[at];
-        let moved = standing.unmoved_since(order.created_at)?;
-        let known: Cash = standing.paid.iter().filter(|paid| paid.is_later(order)).map(|paid| paid.payout).sum();
-        Some(standing.available + left.unwrap_or_default() - known - paid - moved)
+        let at = self.wallets.binary_search_by_key(&order.terms.wallet, |held| held.wallet).ok()?;
+        let held = &self.wallets[at];
+        let moved = held.unmoved_since(order.created_at)?;
+        let known: Cash = held.paid.iter().filter(|paid| paid.is_later(order)).map(|paid| paid.payout).sum();
+        Some(held.available + left.unwrap_or_default() - known - paid - moved)
     }
 
     /// The available cash after the placement of `order`, with the rows that have left memory. `None`: it cannot be
@@ -227,7 +245,7 @@ impl Undone {
     /// # Errors
     /// Those of `departed`.
     pub fn complete<D: Departed>(self, order: &Order, departed: &D) -> Result<Option<Cash>, D::Error> {
-        let known = |standing: &Standing| standing.wallet == order.terms.wallet;
+        let known = |held: &Holdings| held.wallet == order.terms.wallet;
         if !self.wallets.iter().any(known) {
             return Ok(None);
         }
@@ -289,8 +307,8 @@ impl Undone {
 
     /// Later payouts of positions that have left memory.
     fn paid_left<D: Departed>(&self, order: &Order, departed: &D) -> Result<Cash, D::Error> {
-        let standing = self.wallets.iter().find(|standing| standing.wallet == order.terms.wallet);
-        let known = standing.map_or(&[][..], |standing| &standing.paid);
+        let held = self.wallets.iter().find(|held| held.wallet == order.terms.wallet);
+        let known = held.map_or(&[][..], |held| &held.paid);
         let mut sum = Cash::ZERO;
         for position in departed.positions(None) {
             let Position { id, wallet, settlement, .. } = position?;
@@ -304,7 +322,7 @@ impl Undone {
     }
 }
 
-impl Standing {
+impl Holdings {
     /// What was paid into the wallet after a moment, without what refunds have taken out after it. `None`: some of it
     /// may be of before the moment, or the wallet was reset after it.
     fn unmoved_since(&self, moment: Timestamp) -> Option<Cash> {
@@ -319,19 +337,6 @@ impl Paid {
     /// Whether it came after the placement of an order.
     fn is_later(&self, order: &Order) -> bool {
         self.position.0 > order.id.0 || self.at > order.created_at
-    }
-}
-
-/// The order of a fact, and its fill. `None`: they have left memory.
-fn rows_of(trading: &Trading, fact: Fact) -> Option<(&Order, Option<&Fill>)> {
-    match fact {
-        Fact::Placed { order } | Fact::Rested { order } | Fact::Closed { order } => {
-            trading.order_at(order).map(|(_, order)| (order, None))
-        }
-        Fact::Taken { fill } | Fact::Matched { fill } => {
-            let (_, fill) = trading.fill_at(fill)?;
-            Some((&trading.orders[trading.order_row(fill.order)?], Some(fill)))
-        }
     }
 }
 

@@ -8,7 +8,6 @@ use crate::fact;
 use crate::id::WalletId;
 use crate::time::{Date, Timestamp};
 use crate::user::{User, Wallet, WalletKind, ledger};
-use std::cmp::Ordering;
 
 /// Purchases of a user over time; all stay in memory.
 pub const PURCHASES_MAX: usize = 1_000;

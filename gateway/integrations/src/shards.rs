@@ -34,7 +34,7 @@ impl Shards {
     }
 
     /// The answer of the user's shard; the command is sent again until there is one. It does not return while the log has
-    /// no room or has failed: its task ends with the server.
+    /// no room or has failed, or rows that have left memory cannot be read: its task ends with the server.
     pub async fn ask(&self, owner: UserId, command: impl Fn() -> Command) -> Answer {
         match self.answer(owner, command).await {
             Answer::Elsewhere(rest) => self.completed(rest).await,
@@ -60,6 +60,7 @@ impl Shards {
             tokio::time::sleep(AGAIN_AFTER).await;
         }
     }
+
     /// The answer with rows that have left memory; they are read again until they can be. It holds up no other answer.
     async fn completed(&self, rest: Box<Elsewhere>) -> Answer {
         loop {

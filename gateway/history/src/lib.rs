@@ -7,6 +7,7 @@
 //! | `prices.rs` | the open hours in memory, what is written and when, answers to queries |
 //! | `row.rs` | keys and values as bytes |
 //! | `store.rs` | the tables on disk; the only file that knows their engine |
+//! | `store/journal.rs` | the end and the cut of a journal |
 //! | `opening.rs` | the opening of the store, in pieces |
 //! | `earlier.rs` | takes over the files of the format before the store |
 //! | `files.rs` | the files of the tables at one moment, for a backup |

@@ -18,9 +18,11 @@
 
 mod error;
 mod journal;
+mod spaces;
 
 pub use error::StoreError;
 pub use journal::{JOURNAL, end_of_batches};
+pub use spaces::{Space, Spaces};
 
 use crate::row::{About, Key, read_key};
 use fjall::compaction::Leveled;
@@ -380,6 +382,14 @@ impl Store {
     #[cfg(test)]
     pub fn put_raw_about(&self, bytes: &[u8]) {
         self.about.insert(ABOUT, bytes).expect("written");
+    }
+
+    /// Handles of the keyspaces of ended rows, which keep the database open.
+    ///
+    /// # Errors
+    /// [`StoreError`] if one of them cannot be opened.
+    pub fn spaces(&self) -> Result<Spaces, StoreError> {
+        Spaces::of(&self.db, &self.about)
     }
 
     pub fn size(&self, table: Table) -> Size {

@@ -1,6 +1,12 @@
 //! Rows that have left memory: ended orders with their fills, closed positions and remembered requests. They are in the
 //! history store, which the engine never reads: it says what it needs, and is given what was found.
 
+mod packing;
+
+pub use packing::{
+    Sharing, put_order, put_position, put_request, requests_of, take_order, take_position, take_request,
+};
+
 use crate::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use crate::order::{Fill, Order};
 use crate::user::{Position, Remembered};

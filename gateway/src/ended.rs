@@ -4,6 +4,7 @@
 use edge::ended_rows::{EndedAnswer, EndedRows, Unread, answered};
 use engine::command::Answer;
 use engine::shard::elsewhere::Elsewhere;
+use history::{EndedReader, StoreError};
 use host::thread::{Stop, spawn};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -35,6 +36,19 @@ pub trait EndedSource: Send + Sync + 'static {
 
     /// Whether the rows are still being opened, so that they may be read soon.
     fn is_opening(error: &Self::Error) -> bool;
+}
+
+impl EndedSource for EndedReader {
+    type Error = StoreError;
+
+    fn complete(&self, elsewhere: Elsewhere) -> Result<Answer, StoreError> {
+        let rows = self.of(elsewhere.owner(), elsewhere.departed_upto());
+        elsewhere.complete(&rows)
+    }
+
+    fn is_opening(error: &StoreError) -> bool {
+        matches!(error, StoreError::Opening)
+    }
 }
 
 /// The readers. They end when this is dropped.
@@ -84,7 +98,7 @@ impl EndedRows for EndedReaders {
         let (answer, receiver) = oneshot::channel();
         let mut waiting = self.queue.waiting.lock();
         if waiting.len() >= WAITING_MAX {
-            // Those that nobody waits for make room.
+            // Requests that have given up make room.
             waiting.retain(|waiting| !waiting.answer.is_closed());
         }
         if waiting.len() >= WAITING_MAX {

@@ -1,5 +1,5 @@
 //! Answers that need rows which have left memory. The shard does not read them: it answers with [`Elsewhere`], which holds
-//! its part of the answer and all of the moment's state that the rest depends on. Whoever has the rows completes it, on
+//! its part of the answer and all of the moment's state that the rest depends on. The holder of the rows completes it, on
 //! another thread and later, to the answer that the shard would have given with all rows in memory.
 
 use super::pages::Keys;

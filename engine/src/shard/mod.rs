@@ -452,7 +452,7 @@ impl<R> Shard<R> {
         outbox.answer(reply, answer);
     }
 
-    /// The answer to a query, or what whoever has the rows that left memory completes to one.
+    /// The answer to a query, or its part, which the holder of the rows that left memory completes.
     fn answered(&self, owner: UserId, asked: Asked) -> Answer {
         let elsewhere = |rest| Answer::Elsewhere(Box::new(Elsewhere::new(owner, self.users.departed_upto(), rest)));
         asked.unwrap_or_else(elsewhere)

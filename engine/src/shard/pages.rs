@@ -49,7 +49,7 @@ impl Keys {
     }
 
     /// The id below which the rows of a list begin that are below the upper bounds. `probe` returns the key of the
-    /// highest row below an id; `most` is no lower than the highest id of the list.
+    /// highest row below an id; `most` is at least the highest id of the list.
     ///
     /// # Errors
     /// Those of `probe`.
@@ -310,7 +310,7 @@ impl<P: Page> Paged<P> {
             let id = left.as_ref().map(|row| key(row).1);
             let visited = match seen.next_if(|seen| id.is_none_or(|id| seen.key.1 >= id)) {
                 Some(known) => {
-                    // A row of memory is no older than the one that left.
+                    // A row of memory is at least as new as the one that left.
                     if id == Some(known.key.1) {
                         left = next()?;
                     }

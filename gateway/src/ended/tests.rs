@@ -87,7 +87,7 @@ fn answers_are_completed_or_say_why_not() {
 }
 
 #[test]
-fn a_full_queue_refuses_and_forgets_what_nobody_waits_for() {
+fn a_full_queue_refuses_and_forgets_what_was_given_up() {
     let ((begun, has_begun), (go_on, wait)) = (mpsc::channel(), mpsc::channel());
     let (readers, _, asked) = readers(1, vec![Next::Waits(begun, wait)], LONG);
     let first = readers.complete(asked.clone());

@@ -422,7 +422,7 @@ fn recent_rows_need_no_store() {
 #[test]
 fn cash_after_a_placement_is_the_same_wherever_its_rows_are() {
     let (mut in_memory, mut elsewhere, mut known, nothing) = (0, 0, 0, Store::default());
-    // Of this moment or later is no request.
+    // No request is of this moment or later.
     let since = Timestamp(u64::MAX);
     with_queries(13..17, |twins, owner, _, query| {
         let Query::Order(id) = query else { return };

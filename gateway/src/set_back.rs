@@ -10,9 +10,10 @@
 
 use crate::directory_venue;
 use engine::fact;
-use engine::id::MARKETS;
+use engine::id::{MARKETS, UserId};
 use engine::market::mutation::MarketMutation;
 use engine::mutation::codec;
+use engine::shard::replay::State;
 use engine::time::Timestamp;
 use host::leap;
 use journal::recover::{self, RecoverError, Recovery};
@@ -36,6 +37,8 @@ pub enum SetBackError {
     NotBehind { newest: Timestamp, now: Timestamp },
     /// The wall clock cannot be right.
     Impossible { now: Timestamp },
+    /// Rows of a user that have left memory are later than the wall clock: their times cannot be limited.
+    Departed { user: UserId, newest: Timestamp, now: Timestamp },
     /// A file beside the log could not be read or written.
     Io { what: &'static str, error: io::Error },
 }
@@ -59,6 +62,14 @@ impl fmt::Display for SetBackError {
             SetBackError::Impossible { now } => {
                 write!(f, "the wall clock says {}, which cannot be right: correct it first", ts_text(*now))
             }
+            SetBackError::Departed { user, newest, now } => write!(
+                f,
+                "the wall clock says {}, but orders of user {user} are of {} and have left memory for the history store, \
+                 where their times cannot be corrected. Nothing was changed. Restore a backup, or wait until the clock has \
+                 passed that time",
+                ts_text(*now),
+                ts_text(*newest)
+            ),
             SetBackError::Io { what, error } => write!(f, "{what}: {error}"),
         }
     }
@@ -106,11 +117,14 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
     }
     if dry_run {
         let _locked = Dir::open(storage, Options::default())?;
-        let (_, report) = recover::look(directory, false)?;
-        return Ok(SetBack { from: behind(report.last_time, now)?, to: now, lsn: None, history_left: None });
+        let (state, report) = recover::look(directory, false)?;
+        let from = behind(report.last_time, now)?;
+        check_departed(&state, now)?;
+        return Ok(SetBack { from, to: now, lsn: None, history_left: None });
     }
-    let Recovery { dir, log, .. } = recover::recover(directory, Options::default(), 1)?;
+    let Recovery { dir, log, state, .. } = recover::recover(directory, Options::default(), 1)?;
     let from = behind(log.last_time, now)?;
+    check_departed(&state, now)?;
     // First, so that a repeated call does what a kill left undone. Prices of a recording are in its own time.
     let of_recordings = directory_venue::is_of_recordings(directory);
     let mut history_left = None;
@@ -147,10 +161,17 @@ fn behind(last_time: u64, now: Timestamp) -> Result<Timestamp, SetBackError> {
     if newest > now { Ok(newest) } else { Err(SetBackError::NotBehind { newest, now }) }
 }
 
+/// No row that has left memory is later than `now`.
+fn check_departed(state: &State, now: Timestamp) -> Result<(), SetBackError> {
+    match state.newest_departed() {
+        Some((user, newest)) if newest > now => Err(SetBackError::Departed { user, newest, now }),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::id::UserId;
     use engine::mutation::Mutation;
     use engine::time::{DAY, SECOND};
     use journal::recover::{digest, look, recover};

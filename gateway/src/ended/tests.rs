@@ -43,7 +43,11 @@ impl EndedSource for Source {
 }
 
 /// Readers of one order, what they do next, and a query about the order.
-fn readers(count: usize, next: Vec<Next>, opens_within: Duration) -> (EndedReaders, Arc<Mutex<VecDeque<Next>>>, Box<Elsewhere>) {
+fn readers(
+    count: usize,
+    next: Vec<Next>,
+    opens_within: Duration,
+) -> (EndedReaders, Arc<Mutex<VecDeque<Next>>>, Box<Elsewhere>) {
     let (asked, rows) = one_ended_order();
     let next = Arc::new(Mutex::new(VecDeque::from(next)));
     let source = Source { rows, next: next.clone() };
@@ -71,7 +75,8 @@ fn answers_are_completed_or_say_why_not() {
         let (readers, _, asked) = readers(1, next, opens_within);
         for (nth, expected) in expected.into_iter().enumerate() {
             let found = readers.complete(asked.clone()).blocking_recv().ok();
-            let shown = found.map(|found| found.map(|answer| assert!(matches!(answer, Answer::Order(_)), "{answer:?}")));
+            let shown =
+                found.map(|found| found.map(|answer| assert!(matches!(answer, Answer::Order(_)), "{answer:?}")));
             assert_eq!(shown, expected, "query {nth} of case {cases}");
         }
         cases += 1;

@@ -211,8 +211,20 @@ fn unlinked(mut text: String) -> String {
 
 /// The kinds of queries that may need rows that have left, and some that do not.
 const KINDS: [&str; 14] = [
-    "order", "client id", "signed", "hashes", "orders", "positions", "fills", "fill span", "episodes", "venue orders",
-    "venue trades", "facts", "account", "equity",
+    "order",
+    "client id",
+    "signed",
+    "hashes",
+    "orders",
+    "positions",
+    "fills",
+    "fill span",
+    "episodes",
+    "venue orders",
+    "venue trades",
+    "facts",
+    "account",
+    "equity",
 ];
 
 /// A query of a kind, about objects that the user has or had, and others.

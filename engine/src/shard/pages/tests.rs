@@ -145,7 +145,7 @@ fn a_row_lost_or_twice_is_found() {
             true => drop(faulty.remove(at)),
             false => faulty.insert(at, left[at]),
         }
-        let (whole, found, _) = both(Listed::new(0, all.len()), Keys::ALL, &all, &memory, &faulty, gone);
+        let (whole, found, _) = both(Listed::new(0, all.len() + 1), Keys::ALL, &all, &memory, &faulty, gone);
         assert_ne!(found.rows, whole.rows, "seed {seed}");
         *(if is_lost { &mut lost } else { &mut twice }) += 1;
     }
@@ -177,7 +177,8 @@ fn bounds_are_sought() {
     // Ids of a user are numbers below 2²⁸ above a multiple of it.
     let id = |number: u64| (7 << 28) + number;
     let key = |number: u64| (Timestamp(number / 3), id(number));
-    let probe = |before: u64| Ok::<_, Infallible>(before.checked_sub(id(0) + 1).map(|number| key(number.min(99_999_999))));
+    let probe =
+        |before: u64| Ok::<_, Infallible>(before.checked_sub(id(0) + 1).map(|number| key(number.min(99_999_999))));
     for number in [0, 1, 2, 3_000_000, 99_999_998, 99_999_999] {
         for below in [(Timestamp(number / 3), 0), key(number)] {
             let mut probes = 0;

@@ -7,6 +7,7 @@ use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, Use
 use crate::look_up::{Found, LookUp};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
+use crate::shard::elsewhere::Elsewhere;
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::BacktestFigures;
@@ -662,6 +663,8 @@ pub enum Answer {
     VenueOrders(VenuePage<OrderView>),
     VenueTrades(VenuePage<FillView>),
     Facts(FactPage),
+    /// Part of an answer to a query, or to [`Command::NoteAlert`]: rows that it needs have left memory.
+    Elsewhere(Box<Elsewhere>),
     /// A refusal with a killed order row (`X-Svc-Order-Id`), or the replay of one.
     Killed {
         reject: Reject,

@@ -233,3 +233,118 @@ impl<'a> Past<'a> {
         self.found?.signed.get(hash)?.as_ref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amount::{Cash, Qty};
+    use crate::departed::EndedOrder;
+    use crate::id::{InstrumentId, MarketId, TradeId, WalletId};
+    use crate::order::row::tests::resting_order;
+    use crate::order::{Fill, Side};
+    use crate::user::sample::Dice;
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    /// Departed positions, and how many were read.
+    struct Positions(Vec<Position>, Cell<usize>);
+
+    impl Departed for Positions {
+        type Error = Infallible;
+
+        fn order(&self, _: OrderId) -> Result<Option<EndedOrder>, Infallible> {
+            Ok(None)
+        }
+
+        fn position(&self, _: PositionId) -> Result<Option<Position>, Infallible> {
+            Ok(None)
+        }
+
+        fn orders(
+            &self,
+            _: Option<MarketId>,
+            _: Option<OrderId>,
+        ) -> impl Iterator<Item = Result<EndedOrder, Infallible>> {
+            std::iter::empty()
+        }
+
+        fn fills(&self, _: Option<TradeId>) -> impl Iterator<Item = Result<(Fill, Order), Infallible>> {
+            std::iter::empty()
+        }
+
+        fn positions(&self, before: Option<PositionId>) -> impl Iterator<Item = Result<Position, Infallible>> {
+            let below = self.0.iter().rev().filter(move |position| before.is_none_or(|before| position.id < before));
+            below.map(|position| {
+                self.1.set(self.1.get() + 1);
+                Ok(position.clone())
+            })
+        }
+
+        fn request(&self, _: &str) -> Result<Option<EndedRequest>, Infallible> {
+            Ok(None)
+        }
+
+        fn signed_order(&self, _: &[u8; 32]) -> Result<Option<OrderId>, Infallible> {
+            Ok(None)
+        }
+    }
+
+    fn position(id: u64, instrument: u32, opened_at: u64) -> Position {
+        Position {
+            id: PositionId(id),
+            wallet: WalletId(1),
+            instrument: InstrumentId(instrument),
+            qty: Qty::ZERO,
+            reserved: Qty::ZERO,
+            cost: Cash::ZERO,
+            last_open: (Qty::ZERO, Cash::ZERO),
+            realized: Cash::ZERO,
+            opened_at: Timestamp(opened_at),
+            closed_at: Some(Timestamp(opened_at)),
+            settlement: None,
+            is_reset: false,
+        }
+    }
+
+    /// The search that begins near the order finds the same as one that begins with the newest.
+    #[test]
+    fn the_episode_of_a_first_answer_is_found() {
+        let (mut dice, mut cases, mut found) = (Dice(7), 0, 0);
+        for _ in 0..300 {
+            let (mut id, mut at) = (1_u64 << 28, 1_000);
+            // What was there at each moment; several objects may have one.
+            let mut moments = vec![(id, at)];
+            let mut positions = Vec::new();
+            for _ in 0..dice.below(80) {
+                let scale = dice.below(12);
+                id += 1 + dice.below(1 << scale);
+                at += dice.below(3);
+                moments.push((id, at));
+                if dice.chance(60) {
+                    positions.push(position(id, dice.below(4) as u32, at));
+                }
+            }
+            let departed = Positions(positions, Cell::new(0));
+            for _ in 0..20 {
+                let (id, at) = moments[dice.below(moments.len() as u64) as usize];
+                let mut order = resting_order(id + 1, InstrumentId(dice.below(4) as u32), Side::Buy, 4_000, None);
+                order.created_at = Timestamp(at);
+                let expected = departed.0.iter().rev().find(|position| is_shown_by(position, &order));
+                let Ok(shown) = episode(&departed, &order);
+                assert_eq!(shown.as_ref(), expected, "order {id} at {at}");
+                found += usize::from(shown.is_some());
+                cases += 1;
+            }
+        }
+        println!("episodes of first answers: {cases} cases, {found} found");
+        assert!(found > 1_000);
+        // The many newer ones are not read.
+        let departed =
+            Positions((0..100_000).map(|at| position((1 << 28) + at * 3, 0, 1_000 + at)).collect(), Cell::new(0));
+        let mut order = resting_order((1 << 28) + 300, InstrumentId(0), Side::Buy, 4_000, None);
+        order.created_at = Timestamp(1_100);
+        let Ok(shown) = episode(&departed, &order);
+        assert_eq!(shown.map(|position| position.opened_at), Some(Timestamp(1_100)));
+        assert!(departed.1.get() < 100, "{}", departed.1.get());
+    }
+}

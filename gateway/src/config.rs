@@ -225,6 +225,8 @@ pub struct Archive {
 pub struct HistorySettings {
     /// Memory for what was read from it, bytes.
     pub cache_bytes: u64,
+    /// Threads that read orders, fills and positions from it.
+    pub readers: usize,
 }
 
 /// Whether a server makes hours of its recording.
@@ -362,7 +364,10 @@ impl Config {
             data: DirectorySettings { dir: values.text("data.dir").into() },
             journal: read::journal(&values),
             archive: read::archive(&values),
-            history: HistorySettings { cache_bytes: values.number("history.cache_bytes") },
+            history: HistorySettings {
+                cache_bytes: values.number("history.cache_bytes"),
+                readers: values.number("history.readers"),
+            },
             venue: venue::venue(&values),
             compat: compat::compat(&values),
             local: table::is_own_machine_only(&values).then(|| local::local(&values)),

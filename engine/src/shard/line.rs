@@ -59,12 +59,7 @@ impl<R> Line<R> {
     ///
     /// # Errors
     /// `Busy` if too many are under way.
-    pub fn begin_look_up(
-        &mut self,
-        owner: UserId,
-        received_at: Timestamp,
-        ids: Vec<String>,
-    ) -> Result<u64, Reject> {
+    pub fn begin_look_up(&mut self, owner: UserId, received_at: Timestamp, ids: Vec<String>) -> Result<u64, Reject> {
         if self.looking.len() >= LINE_MAX {
             return Err(Reject::Busy);
         }
@@ -123,8 +118,8 @@ impl<R> Shard<R> {
         let owner = envelope.owner;
         self.line.end_overdue(self.now);
         let oldest = self.oldest_late(owner, outbox);
-        let waits = self.line.looking.contains_key(&owner)
-            || self.line.waiting.iter().any(|other| other.owner == owner);
+        let waits =
+            self.line.looking.contains_key(&owner) || self.line.waiting.iter().any(|other| other.owner == owner);
         if oldest.is_none() && !waits {
             return self.take_now(envelope, outbox);
         }
@@ -198,9 +193,10 @@ impl<R> Shard<R> {
         };
         let is_unreleased =
             |id: &str| oldest.is_some_and(|oldest| made_at(id).is_some_and(|made_at| made_at >= oldest));
-        placements(command).iter().filter_map(shown_id).any(|id| {
-            is_waiting(id) || is_looked_up(id) || is_unreleased(id)
-        })
+        placements(command)
+            .iter()
+            .filter_map(shown_id)
+            .any(|id| is_waiting(id) || is_looked_up(id) || is_unreleased(id))
     }
 }
 

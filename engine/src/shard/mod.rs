@@ -15,12 +15,16 @@ mod beats;
 mod billing;
 pub mod cycle;
 pub mod digest;
+pub mod elsewhere;
 mod emptying;
 pub mod facts;
 mod history;
 mod hourly;
 mod line;
+mod lists;
+mod lookups;
 mod minutes;
+mod pages;
 mod placing;
 mod prints;
 pub mod query;
@@ -50,6 +54,7 @@ use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules, WAIT_MAX_US};
 use crate::time::Timestamp;
 use crate::user::Users;
 use cycle::Cycles;
+use elsewhere::{Asked, Elsewhere};
 use emptying::Emptying;
 use hourly::Hourly;
 use line::Line;
@@ -473,13 +478,22 @@ impl<R> Shard<R> {
                     self.follow(owner, wallets);
                 }
                 match self.users.get(owner) {
-                    Some(user) => query::answer(user, query, &self.minutes, &self.rules, self.now),
+                    Some(user) => {
+                        let asked = query::answer(user, query, &self.minutes, &self.rules, self.now);
+                        self.answered(owner, asked)
+                    }
                     None => Answer::Refused(Reject::UserNotFound),
                 }
             }
             user_command => self.user_command(owner, user_command, outbox),
         };
         outbox.answer(reply, answer);
+    }
+
+    /// The answer to a query, or its part, which the holder of the rows that left memory completes.
+    fn answered(&self, owner: UserId, asked: Asked) -> Answer {
+        let elsewhere = |rest| Answer::Elsewhere(Box::new(Elsewhere::new(owner, self.users.departed_upto(), rest)));
+        asked.unwrap_or_else(elsewhere)
     }
 
     /// Users, keys and wallets (`decide/keys.rs`, `decide/wallets.rs`).

@@ -54,9 +54,8 @@ impl<R> Shard<R> {
         refused: impl Fn(Reject) -> T,
     ) -> T {
         let user = self.users.get(owner);
-        let replayed = |id: &str| {
-            user.map(|user| repeats::first_answer(Past { user, found }, id, self.rules.ids_since(self.now)))
-        };
+        let replayed =
+            |id: &str| user.map(|user| repeats::first_answer(Past { user, found }, id, self.rules.ids_since(self.now)));
         let known = |order| user.and_then(|user| Some((user, user.order(order)?)));
         match placed {
             Err(reject) => refused(reject),

@@ -1,14 +1,21 @@
-//! Rows that have left memory: read for the commands that need them, away from the threads that serve.
+//! Rows that have left memory: read for the answers and commands that need them, away from the threads that serve.
 
-use engine::command::Envelope;
+use engine::command::{Answer, Envelope};
 use engine::look_up::LookUp;
+use engine::shard::elsewhere::Elsewhere;
 use tokio::sync::oneshot;
 
-/// Reads rows. Shared by all threads; a call returns before it reads.
+/// Completes answers and looks up commands. Shared by all threads; a call returns before it reads.
 pub trait EndedRows: Send + Sync {
+    /// Completes an answer. It is given up when the receiver is dropped.
+    fn complete(&self, elsewhere: Box<Elsewhere>) -> EndedAnswer;
+
     /// Looks up what a command needs. It is given up when the receiver is dropped.
     fn look_up(&self, look_up: Box<LookUp>) -> FoundCommand;
 }
+
+/// The receiver of a completed answer. It is closed if the reader failed.
+pub type EndedAnswer = oneshot::Receiver<Result<Answer, Unread>>;
 
 /// The receiver of a command with what was found. It is closed if the reader failed.
 pub type FoundCommand = oneshot::Receiver<Result<Envelope<()>, Unread>>;
@@ -27,15 +34,19 @@ pub enum Unread {
 pub struct NoEndedRows;
 
 impl EndedRows for NoEndedRows {
+    fn complete(&self, _: Box<Elsewhere>) -> EndedAnswer {
+        answered(Err(Unread::Unreadable))
+    }
+
     fn look_up(&self, _: Box<LookUp>) -> FoundCommand {
-        read(Err(Unread::Unreadable))
+        answered(Err(Unread::Unreadable))
     }
 }
 
-/// A receiver that has what was read.
-pub fn read<T>(read: Result<T, Unread>) -> oneshot::Receiver<Result<T, Unread>> {
+/// A receiver that has its answer.
+pub fn answered<T>(answer: Result<T, Unread>) -> oneshot::Receiver<Result<T, Unread>> {
     let (sender, receiver) = oneshot::channel();
     // The receiver is there.
-    let _ = sender.send(read);
+    let _ = sender.send(answer);
     receiver
 }

@@ -1,5 +1,6 @@
-//! Sends commands to the shard of a user, waits for the released answer, and turns a late answer into its meaning. A
-//! command that needs rows which have left memory is looked up and sent again.
+//! Sends commands to the shard of a user, waits for the released answer, and turns a late answer into its meaning. An
+//! answer that needs rows which have left memory is completed before it is returned, and a command that needs such rows is
+//! sent again with them.
 
 use crate::ended_rows::{EndedRows, NoEndedRows, Unread};
 use engine::command::{Answer, Command, Envelope};
@@ -8,6 +9,7 @@ use engine::look_up::LookUp;
 use engine::reject::Reject;
 use engine::ring::Ring;
 use engine::rules::WAIT_MAX_US;
+use engine::shard::elsewhere::Elsewhere;
 use engine::shard::shard_of;
 use engine::time::{SECOND, Timestamp};
 use host::clock::Clock;
@@ -23,10 +25,11 @@ pub const ANSWER_DEADLINE_US: u64 = 10 * SECOND;
 /// Why a request has no answer in time.
 #[derive(Debug)]
 pub enum AskError {
-    /// The shard's queue is full, or that of the readers of ended rows. The command has no effect (`SERVER_BUSY`).
+    /// The shard's queue is full, or that of the readers of ended rows, or they have not read them in time. The command
+    /// has no effect (`SERVER_BUSY`).
     Busy,
-    /// The command was started and its commit is not confirmed: the client must look the order up. Or it needs ended rows
-    /// that cannot be read (`PERSISTENCE_UNKNOWN`).
+    /// The command was started and its commit is not confirmed: the client must look the order up. Or it needs ended rows that
+    /// cannot be read (`PERSISTENCE_UNKNOWN`).
     Unknown,
     /// The command was committed after the deadline (`DEADLINE_OVERSHOT_BUT_PERSISTED`).
     Overshot(Box<Answer>),
@@ -132,13 +135,19 @@ impl EngineClient {
     /// [`AskError`] if no answer is released within [`ANSWER_DEADLINE_US`], or none can be.
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, AskError> {
         // The wait is a separate future. So the future of a request that is answered immediately stays small.
-        match self.hand_over(owner, command, received_at) {
-            Handed::Answered(Ok(Answer::LookUp(look_up))) => {
-                Box::pin(self.look_up(look_up, self.clock.deadline_from(received_at))).await
+        let waiting = match self.hand_over(owner, command, received_at) {
+            Handed::Answered(Ok(Answer::Elsewhere(rest))) => {
+                let begun = self.clock.deadline_from(received_at);
+                return Box::pin(self.complete(rest, begun)).await;
             }
-            Handed::Answered(answer) => answer,
-            Handed::Waits(waiting) => Box::pin(self.wait_and_look_up(waiting)).await,
-        }
+            Handed::Answered(Ok(Answer::LookUp(look_up))) => {
+                let begun = self.clock.deadline_from(received_at);
+                return Box::pin(self.look_up(look_up, begun)).await;
+            }
+            Handed::Answered(answer) => return answer,
+            Handed::Waits(waiting) => waiting,
+        };
+        Box::pin(self.wait_and_look_up(waiting)).await
     }
 
     async fn wait_and_look_up(&self, waiting: Waiting) -> Result<Answer, AskError> {
@@ -197,6 +206,22 @@ impl EngineClient {
         Handed::Waits(Waiting { receiver, handed_at, begun, changes: true })
     }
 
+    /// Completes an answer with rows that have left memory. A query has no effect, so one that is not answered in time
+    /// may be sent again.
+    async fn complete(&self, rest: Box<Elsewhere>, begun: Timestamp) -> Result<Answer, AskError> {
+        let completed = self.ended.complete(rest);
+        match tokio::time::timeout(self.left(begun), completed).await {
+            Ok(Ok(Ok(answer))) => Ok(answer),
+            Ok(Ok(Err(Unread::Busy))) | Err(_) => Err(AskError::Busy),
+            Ok(Ok(Err(Unread::Unreadable)) | Err(_)) => Err(AskError::Unknown),
+        }
+    }
+
+    /// The time until the deadline of a request.
+    fn left(&self, begun: Timestamp) -> Duration {
+        Duration::from_micros(ANSWER_DEADLINE_US.saturating_sub(self.clock.steady().since(begun)))
+    }
+
     /// Hands the command over; returns the answer if it is ready.
     fn hand_over(&self, owner: UserId, command: Command, received_at: Timestamp) -> Handed {
         let changes = !matches!(command, Command::Query(_));
@@ -233,11 +258,13 @@ impl EngineClient {
     async fn wait(&self, waiting: Waiting) -> Result<Answer, AskError> {
         let Waiting { mut receiver, handed_at, begun, changes } = waiting;
         // The call may have answered it already.
-        if let Ok(answer) = receiver.try_recv() {
-            return in_time(answer, handed_at, begun, changes);
+        match receiver.try_recv() {
+            Ok(Answer::Elsewhere(rest)) => return self.complete(rest, begun).await,
+            Ok(answer) => return in_time(answer, handed_at, begun, changes),
+            Err(_) => {}
         }
-        let left = ANSWER_DEADLINE_US.saturating_sub(self.clock.steady().since(begun));
-        match tokio::time::timeout(Duration::from_micros(left), receiver).await {
+        match tokio::time::timeout(self.left(begun), receiver).await {
+            Ok(Ok(Answer::Elsewhere(rest))) => self.complete(rest, begun).await,
             Ok(Ok(answer)) => in_time(answer, self.clock.steady(), begun, changes),
             // The slot was dropped: the log is poisoned, or the core is gone.
             Ok(Err(_)) | Err(_) => Err(AskError::Unknown),
@@ -299,6 +326,8 @@ fn is_answered_in_turn(command: &Command) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ended_rows::{EndedAnswer, answered};
+    use crate::testing::{OneOrder, one_ended_order};
     use host::runtime::runtime;
 
     /// The shard's limit of 2 s counts from the call, the deadline of 10 s from when the request was read.
@@ -326,5 +355,91 @@ mod tests {
             cases += 1;
         }
         println!("slow bodies: {cases} cases");
+    }
+
+    /// What ended rows answer.
+    #[derive(Clone, Copy, Debug)]
+    enum Reader {
+        Completes,
+        Refuses(Unread),
+        /// A defect: the receiver is closed.
+        Fails,
+        Never,
+    }
+
+    impl EndedRows for (Reader, OneOrder) {
+        fn look_up(&self, _: Box<LookUp>) -> crate::ended_rows::FoundCommand {
+            answered(Err(Unread::Unreadable))
+        }
+
+        fn complete(&self, elsewhere: Box<Elsewhere>) -> EndedAnswer {
+            match self.0 {
+                Reader::Completes => {
+                    let Ok(answer) = elsewhere.complete(&self.1);
+                    answered(Ok(answer))
+                }
+                Reader::Refuses(why) => answered(Err(why)),
+                Reader::Fails => tokio::sync::oneshot::channel().1,
+                Reader::Never => {
+                    let (sender, receiver) = tokio::sync::oneshot::channel();
+                    // Until the process ends.
+                    std::mem::forget(sender);
+                    receiver
+                }
+            }
+        }
+    }
+
+    /// An answer that needs ended rows, of a shard on this thread and of one behind a queue.
+    #[test]
+    fn ended_rows_complete_an_answer_or_say_why_not() {
+        let clock = Clock::fake(Timestamp(1_790_932_500 * SECOND));
+        let (rest, rows) = one_ended_order();
+        let runtime = runtime().expect("a runtime");
+        let mut cases = 0;
+        for (reader, body_us, expected) in [
+            (Reader::Completes, 0, "an order"),
+            (Reader::Refuses(Unread::Busy), 0, "busy"),
+            (Reader::Refuses(Unread::Unreadable), 0, "unknown"),
+            (Reader::Fails, 0, "unknown"),
+            // Nothing is left of the ten seconds: what is there is taken, and nothing is waited for.
+            (Reader::Completes, ANSWER_DEADLINE_US + 1, "an order"),
+            (Reader::Never, ANSWER_DEADLINE_US + 1, "busy"),
+        ] {
+            let read_at = clock.now();
+            let ended = Arc::new((reader, rows.clone()));
+            let answer = rest.clone();
+            let here = EngineClient {
+                clock: clock.clone(),
+                ..EngineClient::canned(Rc::new(move |_, _| Ok(Answer::Elsewhere(answer.clone()))))
+            };
+            let inbox: Arc<Ring<Envelope<Reply>>> = Arc::new(Ring::new(4));
+            let queued = EngineClient::threaded(Arc::from([inbox.clone()]), clock.clone());
+            clock.set(read_at.plus(body_us));
+            for (client, is_queued) in [(here, false), (queued, true)] {
+                if is_queued && body_us > 0 {
+                    // Its wait for the shard has ended before.
+                    continue;
+                }
+                let client = client.with_ended(ended.clone());
+                let shard = async {
+                    if is_queued {
+                        let Envelope { reply, .. } = inbox.pop().expect("it was handed over");
+                        reply.fill(Answer::Elsewhere(rest.clone()));
+                    }
+                };
+                let query = Command::Query(engine::command::Query::User);
+                let asking = async { tokio::join!(client.ask(UserId(1), query, read_at), shard).0 };
+                let found = match runtime.block_on(asking) {
+                    Ok(Answer::Order(_)) => "an order",
+                    Err(AskError::Busy) => "busy",
+                    Err(AskError::Unknown) => "unknown",
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(found, expected, "{reader:?}, queued: {is_queued}");
+                cases += 1;
+            }
+        }
+        println!("answers with ended rows: {cases} cases");
     }
 }

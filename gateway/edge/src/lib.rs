@@ -12,7 +12,7 @@
 //! | [`ws`] | streams: sockets and their frames |
 //! | [`groups`], [`description`] | the list of all endpoints, and the machine descriptions of endpoints and streams |
 //! | [`engine_client`] | sends a handler's command to the shard of its user, and says what a late answer means |
-//! | [`ended_rows`] | reads rows which have left memory |
+//! | [`ended_rows`] | reads rows which have left memory, for answers and for commands |
 //! | [`app`] | state shared by all IO threads, and the state of one of them |
 //! | [`reads`], [`streams`] | what handlers read, and what open streams share |
 //! | [`published`] | what is shown beside markets and accounts |

@@ -153,12 +153,7 @@ impl FilterWriter {
     }
 
     /// Filters without names, which are closed.
-    fn empty(
-        folder: &Path,
-        log: u128,
-        bytes_max: u64,
-        filters: &OpenFilters,
-    ) -> Result<FilterWriter, FilterError> {
+    fn empty(folder: &Path, log: u128, bytes_max: u64, filters: &OpenFilters) -> Result<FilterWriter, FilterError> {
         filters.publish(None);
         Ok(FilterWriter {
             files: Files::create(folder, log)?,
@@ -177,12 +172,7 @@ impl FilterWriter {
     ///
     /// # Errors
     /// Why the filters cannot be used. Then they are rebuilt, and `filters` stays closed.
-    pub fn open(
-        folder: &Path,
-        log: u128,
-        bytes_max: u64,
-        filters: &OpenFilters,
-    ) -> Result<FilterWriter, FilterError> {
+    pub fn open(folder: &Path, log: u128, bytes_max: u64, filters: &OpenFilters) -> Result<FilterWriter, FilterError> {
         filters.publish(None);
         let (files, about) = Files::open(folder, log)?;
         let mut writer = FilterWriter {

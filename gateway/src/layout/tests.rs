@@ -1,21 +1,23 @@
 use super::*;
-use edge::ended_rows::{EndedRows, FoundCommand, Unread};
+use edge::ended_rows::{EndedAnswer, EndedRows, FoundCommand, Unread, answered};
+use edge::testing::OneOrder;
 use engine::amount::{Cash, Qty};
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, Query, Wallets};
-use engine::departed::{Departed, EndedOrder, EndedRequest, Leaving};
+use engine::departed::{EndedOrder, Leaving};
 use engine::directory::Directory;
 use engine::fact;
-use engine::id::{MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
+use engine::id::{OrderId, UserId, WalletId};
 use engine::look_up::LookUp;
 use engine::market::catalog::Catalog;
 use engine::mutation::{Mutation, codec};
-use engine::order::{CloseReason, Fill, Order, Status};
+use engine::order::{CloseReason, Status};
 use engine::reject::Reject;
 use engine::rules::{Rules, SWEEP_ORDERS_PER_RECORD_MAX, UNRELEASED_MAX_US, WAIT_MAX_US};
+use engine::shard::elsewhere::Elsewhere;
 use engine::time::SECOND;
 use engine::time::Timestamp;
-use engine::user::{Position, Users, WalletKind};
+use engine::user::{Users, WalletKind};
 use host::runtime::runtime;
 use journal::commit::LogSize;
 use journal::recover::recover;
@@ -199,49 +201,14 @@ struct SlowReader(std::sync::Mutex<Vec<(Box<LookUp>, FoundSender)>>);
 type FoundSender = tokio::sync::oneshot::Sender<Result<Envelope<()>, Unread>>;
 
 impl EndedRows for SlowReader {
+    fn complete(&self, _: Box<Elsewhere>) -> EndedAnswer {
+        answered(Err(Unread::Unreadable))
+    }
+
     fn look_up(&self, look_up: Box<LookUp>) -> FoundCommand {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.0.lock().expect("no panic").push((look_up, sender));
         receiver
-    }
-}
-
-/// One order that has left memory.
-struct OneOrder(EndedOrder);
-
-impl Departed for OneOrder {
-    type Error = std::convert::Infallible;
-
-    fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, Self::Error> {
-        Ok((self.0.order.id == id).then(|| self.0.clone()))
-    }
-
-    fn position(&self, _: PositionId) -> Result<Option<Position>, Self::Error> {
-        Ok(None)
-    }
-
-    fn orders(
-        &self,
-        _: Option<MarketId>,
-        _: Option<OrderId>,
-    ) -> impl Iterator<Item = Result<EndedOrder, Self::Error>> {
-        std::iter::once(Ok(self.0.clone()))
-    }
-
-    fn fills(&self, _: Option<TradeId>) -> impl Iterator<Item = Result<(Fill, Order), Self::Error>> {
-        std::iter::empty()
-    }
-
-    fn positions(&self, _: Option<PositionId>) -> impl Iterator<Item = Result<Position, Self::Error>> {
-        std::iter::empty()
-    }
-
-    fn request(&self, _: &str) -> Result<Option<EndedRequest>, Self::Error> {
-        Ok(None)
-    }
-
-    fn signed_order(&self, _: &[u8; 32]) -> Result<Option<OrderId>, Self::Error> {
-        Ok(None)
     }
 }
 

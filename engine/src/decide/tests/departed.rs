@@ -92,7 +92,9 @@ fn day(seed: u64, fault: Option<Fault>) -> Result<Ran, String> {
     let (mut dice, mut replays) = (Dice(seed), 0);
     let [mut whole, mut hot] = std::array::from_fn(|_| {
         let mut world = World::of("market 0 ");
-        for line in ["market 0 weather 0.01", "market 1 crypto 0.01", "rule free_daily_orders 100000", "balance 1000000"] {
+        for line in
+            ["market 0 weather 0.01", "market 1 crypto 0.01", "rule free_daily_orders 100000", "balance 1000000"]
+        {
             world.act(line);
         }
         world.answered = Some(Vec::new());
@@ -171,7 +173,9 @@ fn parted() -> World {
     let mut world = World::of("");
     world.act("balance 10000");
     for user in [2, 1] {
-        for line in [&format!("user {user}"), "buy Y 10 limit 0.30 id=old", "cancel market 0", "buy Y 10 limit 0.20 id=open"] {
+        for line in
+            [&format!("user {user}"), "buy Y 10 limit 0.30 id=old", "cancel market 0", "buy Y 10 limit 0.20 id=open"]
+        {
             world.act(line);
         }
     }
@@ -237,8 +241,7 @@ impl Steps {
     /// The oldest look-up comes back, as the same reply.
     fn come_back(&mut self) {
         let (reply, look_up) = self.look_ups.remove(0);
-        let Envelope { owner, command, received_at, .. } =
-            self.world.store.as_mut().expect("a store").look_up(look_up);
+        let Envelope { owner, command, received_at, .. } = self.world.store.as_mut().expect("a store").look_up(look_up);
         self.send(reply, owner.0, command, received_at);
     }
 
@@ -256,17 +259,26 @@ const NEW: &str = "buy Y 10 limit 0.30 id=new";
 #[test]
 fn commands_of_a_user_keep_their_order_while_one_is_looked_up() {
     let mut cases = 0;
-    let open = |steps: &Steps| steps.world.users().get(UserId(1)).expect("a user").open_orders().next().expect("open").id;
-    let wallet = |steps: &Steps| steps.world.users().get(UserId(1)).expect("a user").wallet_of(WalletKind::Main).expect("one").id;
+    let open =
+        |steps: &Steps| steps.world.users().get(UserId(1)).expect("a user").open_orders().next().expect("open").id;
+    let wallet = |steps: &Steps| {
+        steps.world.users().get(UserId(1)).expect("a user").wallet_of(WalletKind::Main).expect("one").id
+    };
     type Later = fn(&Steps, OrderId, WalletId) -> Command;
     // What comes later, and its answer.
     let laters: [(Later, &str); 8] = [
         (|steps, _, _| steps.place(NEW), "order"),
-        (|steps, _, _| Command::PlaceBatch(vec![steps.world.placement("buy", &["Y", "10", "limit", "0.30"])]), "batch 1"),
+        (
+            |steps, _, _| Command::PlaceBatch(vec![steps.world.placement("buy", &["Y", "10", "limit", "0.30"])]),
+            "batch 1",
+        ),
         (|_, open, _| Command::Cancel { order: open }, "order"),
         (|_, open, _| Command::CancelOrders { orders: vec![open] }, "cancelled 1"),
         (|_, _, _| Command::CancelAll { wallets: Wallets::Api }, "cancelled 1"),
-        (|_, _, _| Command::CancelMarket { market: Some(MarketId(0)), instrument: None, wallets: Wallets::Api }, "cancelled 1"),
+        (
+            |_, _, _| Command::CancelMarket { market: Some(MarketId(0)), instrument: None, wallets: Wallets::Api },
+            "cancelled 1",
+        ),
         (|_, _, wallet| Command::ArchiveWallet { wallet }, "WrongWalletKind"),
         (|_, _, _| Command::ResetApiWallet { by: None }, "ResetNeedsPlan"),
     ];
@@ -309,7 +321,9 @@ fn commands_of_a_user_keep_their_order_while_one_is_looked_up() {
 fn look_ups_of_a_user_follow_each_other() {
     let mut steps = Steps::new();
     let now = steps.world.now;
-    for (reply, line) in [(1, OLD), (2, NEW), (3, "buy Y 10 limit 0.30 id=old body=2"), (4, "buy Y 10 limit 0.30 id=last")] {
+    for (reply, line) in
+        [(1, OLD), (2, NEW), (3, "buy Y 10 limit 0.30 id=old body=2"), (4, "buy Y 10 limit 0.30 id=last")]
+    {
         // Only an implicit id may repeat one that is looked up.
         let line = if reply == 1 { format!("{line} implicit") } else { line.to_owned() };
         steps.send(reply, 1, steps.place(&line), now);

@@ -20,8 +20,6 @@ pub enum Fault {
     Requests,
     /// Positions are not found.
     Positions,
-    /// The newest position below an id is not found.
-    NewestPosition,
     /// Orders are not found.
     Orders,
     /// Hashes are not found.
@@ -87,11 +85,7 @@ impl Store {
         let false_percent = [0, 10, 100][dice.roll(3) as usize];
         Store {
             rows: BTreeMap::new(),
-            filter: Arc::new(TestFilter {
-                keys: Mutex::default(),
-                false_percent,
-                fault: fault == Some(Fault::Filter),
-            }),
+            filter: Arc::new(TestFilter { keys: Mutex::default(), false_percent, fault: fault == Some(Fault::Filter) }),
             dice,
             fault,
             upto: 0,
@@ -247,8 +241,7 @@ impl Departed for Reading<'_> {
 
     fn positions(&self, before: Option<PositionId>) -> impl Iterator<Item = Result<Position, Self::Error>> {
         let below = self.rows.positions.values().rev().filter(move |held| before.is_none_or(|id| held.id < id));
-        let lost = usize::from(self.has(Fault::NewestPosition));
-        below.skip(if self.has(Fault::Positions) { usize::MAX } else { lost }).cloned().map(Ok)
+        below.filter(|_| !self.has(Fault::Positions)).cloned().map(Ok)
     }
 
     fn request(&self, client_order_id: &str) -> Result<Option<EndedRequest>, Self::Error> {

@@ -68,7 +68,8 @@ fn a_million_names_have_few_false_positives() {
     assert!(rate < 0.01, "{rate}");
     assert!(filters.spans() <= 12, "{}", filters.spans());
     // A filter that answers yes to everything, or to nothing, would not pass: half of the hours are too old here.
-    let too_old = (0..1_000).filter(|number| asked(&filters, key(*number, &format!("order-{number}"), 0), NOW) != May::No);
+    let too_old =
+        (0..1_000).filter(|number| asked(&filters, key(*number, &format!("order-{number}"), 0), NOW) != May::No);
     assert!(too_old.count() < 20, "names of the first hour are not asked for by the last");
 }
 
@@ -148,7 +149,8 @@ fn damage_is_found() {
             writer.sync(number as u64 + 1).expect("synced");
         }
     }
-    let files: Vec<_> = fs::read_dir(place.path()).expect("readable").map(|entry| entry.expect("an entry").path()).collect();
+    let files: Vec<_> =
+        fs::read_dir(place.path()).expect("readable").map(|entry| entry.expect("an entry").path()).collect();
     assert_eq!(files.len(), 3, "{files:?}");
     let whole: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).expect("readable")).collect();
     let (mut refused, mut shorter, mut cases) = (0, 0, 0);

@@ -285,5 +285,6 @@ fn archive() -> Vec<Setting> {
             "Memory for rows that were read from the history store, in bytes. Rows that are being written take at most \
              another 64 MiB.",
         ),
+        integer("history.readers", 2, 1..=16, "Threads that read orders, trades and positions which have left memory."),
     ]
 }

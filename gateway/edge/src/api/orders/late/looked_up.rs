@@ -2,7 +2,7 @@
 //! cannot be read.
 
 use super::*;
-use crate::ended_rows::{FoundCommand, Unread, read};
+use crate::ended_rows::{EndedAnswer, FoundCommand, Unread, answered};
 use engine::departed::{Departed, EndedOrder, EndedRequest};
 use engine::format::Formats;
 use engine::id::{MarketId, OrderId, PositionId, TradeId};
@@ -10,6 +10,7 @@ use engine::look_up::LookUp;
 use engine::look_up::filters::{Filters, Kind, May, id_hash};
 use engine::market::Markets;
 use engine::order::{Fill, Order};
+use engine::shard::elsewhere::Elsewhere;
 use engine::shard::snapshot;
 use engine::user::Position;
 use std::convert::Infallible;
@@ -33,9 +34,14 @@ struct Rows {
 }
 
 impl EndedRows for Reader {
+    fn complete(&self, elsewhere: Box<Elsewhere>) -> EndedAnswer {
+        let Ok(answer) = elsewhere.complete(&*self.rows.lock().expect("no panic"));
+        answered(Ok(answer))
+    }
+
     fn look_up(&self, look_up: Box<LookUp>) -> FoundCommand {
         if let Some(unread) = *self.refuses.lock().expect("no panic") {
-            return read(Err(unread));
+            return answered(Err(unread));
         }
         let (sender, receiver) = oneshot::channel();
         self.waiting.lock().expect("no panic").push((look_up, sender));
@@ -73,11 +79,7 @@ impl Departed for Rows {
         Ok(None)
     }
 
-    fn orders(
-        &self,
-        _: Option<MarketId>,
-        _: Option<OrderId>,
-    ) -> impl Iterator<Item = Result<EndedOrder, Infallible>> {
+    fn orders(&self, _: Option<MarketId>, _: Option<OrderId>) -> impl Iterator<Item = Result<EndedOrder, Infallible>> {
         self.orders.iter().rev().cloned().map(Ok)
     }
 
@@ -257,7 +259,12 @@ fn a_look_up_without_an_answer_is_refused_after_two_seconds() {
         settle().await;
         core.decide();
         let received = again.await.expect("an answer");
-        assert_eq!((received.status, received.code.as_str()), (409, "IDEMPOTENCY_CONFLICT_PENDING"), "{}", received.body);
+        assert_eq!(
+            (received.status, received.code.as_str()),
+            (409, "IDEMPOTENCY_CONFLICT_PENDING"),
+            "{}",
+            received.body
+        );
         assert!(!old.is_finished() && !behind.is_finished() && core.shard.holds_up());
         // Tokio's paused time jumps to the end of the wait.
         let received = old.await.expect("an answer");

@@ -5,8 +5,10 @@ pub use crate::billing_event::{BillingEvent, BillingNews, BillingOutcome, Subscr
 use crate::amount::{Cash, Price, Qty};
 use crate::departed::Departures;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
+use crate::look_up::{Found, LookUp};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
+use crate::shard::elsewhere::Elsewhere;
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::BacktestFigures;
@@ -182,6 +184,13 @@ pub enum Command {
     /// A notice of the operator (gateway/docs/integrations.md §6).
     Notify {
         text: String,
+    },
+
+    /// A command that was handed back by [`Answer::LookUp`], with what was found.
+    Found(Box<Found>),
+    /// Ends a look-up without an outcome ([`LookUp::end`]).
+    EndLookUp {
+        ticket: u64,
     },
 
     Query(Query),
@@ -659,12 +668,16 @@ pub enum Answer {
     VenueOrders(VenuePage<OrderView>),
     VenueTrades(VenuePage<FillView>),
     Facts(FactPage),
+    /// Part of an answer to a query, or to [`Command::NoteAlert`]: rows that it needs have left memory.
+    Elsewhere(Box<Elsewhere>),
     /// A refusal with a killed order row (`X-Svc-Order-Id`), or the replay of one.
     Killed {
         reject: Reject,
         order: OrderView,
     },
     Refused(Reject),
+    /// Nothing was decided: the command needs rows that left memory. It waits for no record.
+    LookUp(Box<LookUp>),
     /// A cycle: counts of resting orders visited, filled and closed, and of those that rest in the shard now.
     Cycled {
         looked_at: u64,

@@ -14,6 +14,7 @@
 //! | [`fee`] | the taker's fee |
 //! | [`rules`] | rates, flags and bounds; read by decisions only, never by replay |
 //! | [`command`], [`reject`], [`view`], [`notice`] | requests to a shard, refusals, answers, notices to listeners |
+//! | [`look_up`] | commands that need rows which left memory, and what was found of them |
 //! | [`market`] | markets of all venues: facts, state, and the catalogue that every thread reads |
 //! | [`book`] | ladders: one writer, any number of readers, no lock; the taker's walk |
 //! | [`mutation`], [`fact`] | all facts, their fields, and their bytes in the log |
@@ -52,6 +53,7 @@ pub mod format;
 mod gathered;
 pub mod id;
 pub mod index;
+pub mod look_up;
 pub mod mark;
 pub mod market;
 pub mod notice;

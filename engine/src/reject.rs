@@ -83,6 +83,8 @@ pub enum Reject {
     },
     /// The computation of a fill failed; nothing was posted.
     ExecutionError,
+    /// A row that has left memory is needed, and the history store does not have it (`PERSISTENCE_UNKNOWN`).
+    RowMissing,
 
     // Orders.
     OrderNotFound,

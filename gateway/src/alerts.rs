@@ -3,6 +3,7 @@
 use crate::boot_error::{BootError, io};
 use crate::config::{Config, Secret};
 use crate::runtime::Inboxes;
+use edge::ended_rows::EndedRows;
 use engine::market::catalog::Catalog;
 use host::clock::Clock;
 use integrations::dispatcher::{Dispatcher, Known, Parts};
@@ -20,6 +21,7 @@ use tokio::sync::watch;
 /// What the alerts of a server need of its other parts.
 pub struct Needs<'a> {
     pub inboxes: &'a Inboxes,
+    pub ended: &'a Arc<dyn EndedRows>,
     pub clock: &'a Clock,
     pub catalog: &'a Arc<Catalog>,
     /// True as soon as the markets of the log are in the catalogue.
@@ -51,6 +53,7 @@ pub fn open(config: &Config, needs: Needs<'_>) -> Result<(Arc<Sender>, Dispatche
         deliveries,
         figures: needs.figures,
         inboxes: needs.inboxes.to_vec(),
+        ended: needs.ended.clone(),
         clock: needs.clock.clone(),
         catalog: needs.catalog.clone(),
         is_listed: needs.is_listed,

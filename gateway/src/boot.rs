@@ -7,6 +7,7 @@ use crate::backup::Running;
 use crate::boot_error::io;
 use crate::config::{BillingProvider, Config, Secret};
 use crate::directory_venue;
+use crate::ended::EndedReaders;
 use crate::instruments::Instruments;
 use crate::jobs::archive::{Keeping, Kept};
 use crate::jobs::{self, End, Jobs, OwnParts, Stops};
@@ -22,6 +23,7 @@ use crate::{alerts, banner, billing, check, demo, simulation};
 use ::integrations::dispatcher::Known;
 use ::simulation::runner::Open;
 use edge::app::{App, Edge};
+use edge::ended_rows::EndedRows;
 use edge::http::auth::{RawKey, uuid_text};
 use edge::ws::publish::BookNews;
 use engine::book::Books;
@@ -29,7 +31,7 @@ use engine::id::{InstrumentId, MarketId};
 use engine::market::catalog::Catalog;
 use engine::time::Timestamp;
 use engine::user::Users;
-use history::History;
+use history::{EndedStore, History};
 use host::clock::Clock;
 use host::leap::Leap;
 use host::moments::Moments;
@@ -45,7 +47,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use venue::feed::FeedParts;
 use venue::replay::Speed;
 use venue::{Venue, VenueKind};
-use wal::{Lsn, Options, Point, Points};
+use wal::{Files, Lsn, Options, Point, Points};
 
 /// How long the previous owner of the log may take to die, and how often a start checks that.
 const OWNER_DIES_WITHIN: Duration = Duration::from_secs(3);
@@ -192,6 +194,14 @@ struct Begun {
     bot: Option<ForBot>,
 }
 
+/// The readers of rows that have left memory. The log is there.
+fn ended_rows(config: &Config, store: EndedStore) -> Result<EndedReaders, BootError> {
+    let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
+    let origin = wal::origin(&storage).map_err(RecoverError::from)?.expect("a log that was started has an origin");
+    let reader = store.reader(u128::from_be_bytes(origin.directory));
+    EndedReaders::start(config.history.readers, reader).map_err(io("a thread that reads ended rows"))
+}
+
 async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
     let Begun { clock, leap, recovery, mut jobs, mut warnings, token, bot } = begun;
     let moments = bot.as_ref().map(|bot| bot.moments.clone());
@@ -237,6 +247,13 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         shared.commit.listener.fills.clone(),
     );
     let (runtime, log, failed) = Runtime::start(parts)?;
+    let ended: Arc<dyn EndedRows> = match ended_rows(&config, history.ended()) {
+        Ok(ended) => Arc::new(ended),
+        Err(error) => {
+            runtime.end(jobs).await?;
+            return Err(error);
+        }
+    };
     let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,
@@ -273,6 +290,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let (listed, is_listed) = watch::channel(false);
     let needs = alerts::Needs {
         inboxes: runtime.inboxes(),
+        ended: &ended,
         clock: &clock,
         catalog: &shared.catalog,
         is_listed,
@@ -321,7 +339,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         measurements: shown.measurements.clone(),
         alerts: shared.alerts.clone(),
     };
-    let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
+    let app = shared.app(&config, clock, leap, reader, ended, instruments.clone(), instance)?;
     let desk = billing::desk(&config).map_err(io("the thread of calls to the payment provider"))?;
     if config.billing.provider == BillingProvider::Stub {
         tracing::warn!("{}", billing::STUB_WARNING);
@@ -329,7 +347,8 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     }
     let app = App { moments: moments.clone(), published: shown.published(), billing: desk, ..app };
     let config = Arc::new(config);
-    let edge = Rc::new(Edge::new(Arc::new(app), runtime.client()));
+    let client = runtime.client().with_ended(app.reads.ended.clone());
+    let edge = Rc::new(Edge::new(Arc::new(app), client));
     // The demo user's key: only without users, and only if no other machine can reach the listener.
     let is_first_start = report.users == 0 && address.ip().is_loopback();
     let demo = if is_first_start { demo::create(&edge).await } else { None };

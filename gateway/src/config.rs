@@ -228,6 +228,8 @@ pub struct HistorySettings {
     pub cache_bytes: u64,
     /// How long ended rows stay in memory.
     pub window: Window,
+    /// Threads that read orders, fills and positions from it.
+    pub readers: usize,
 }
 
 /// Whether a server makes hours of its recording.
@@ -371,6 +373,7 @@ impl Config {
                     hot_us: values.number::<u64>("history.hot_seconds") * SECOND,
                     rows_max: values.number("history.hot_rows_max"),
                 },
+                readers: values.number("history.readers"),
             },
             venue: venue::venue(&values),
             compat: compat::compat(&values),

@@ -214,6 +214,7 @@ pub fn spawn_io(
         let (inboxes, ending) = (inboxes.clone(), ending.clone());
         thread::spawn(&format!("io-{index}"), move || {
             let engine = EngineClient::threaded(inboxes, app.reads.clock.clone());
+            let engine = engine.with_ended(app.reads.ended.clone());
             let connections = app.front.connections.clone();
             let serving = async {
                 let (listener, edge) = (tokio::net::TcpListener::from_std(listener)?, Rc::new(Edge::new(app, engine)));

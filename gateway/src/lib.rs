@@ -39,6 +39,7 @@
 //! | [`metrics`] | metrics for a monitor |
 //! | [`admin_listener`] | the listener for monitors and operators: metrics, and the admin namespace of this server |
 //! | `directory_venue` | the venues of a data directory |
+//! | `ended` | threads that read rows which have left memory |
 //! | [`incidents`], [`uptime`] | what the operator reports; samples of each minute |
 //! | `simulation` | the parts of the simulation routes outside of the edge |
 //! | [`demo`], [`banner`] | the demo user and the lines that a start prints |
@@ -58,6 +59,7 @@ pub mod check;
 pub mod config;
 pub mod demo;
 mod directory_venue;
+mod ended;
 pub mod incidents;
 pub mod instruments;
 pub mod jobs;

@@ -16,6 +16,7 @@ use edge::api::integrations::port::Integrations;
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Instance};
+use edge::ended_rows::EndedRows;
 use edge::http::front::Front;
 use edge::meters::EdgeMeters;
 use edge::published::Published;
@@ -102,6 +103,7 @@ impl Shared {
         clock: Clock,
         leap: Arc<Leap>,
         history: Reader,
+        ended: Arc<dyn EndedRows>,
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
@@ -132,6 +134,7 @@ impl Shared {
                 rules,
                 clock,
                 history: Box::new(history),
+                ended,
                 spot,
                 archive: past.map(|past| Arc::new(ReadsOfPast::new(past)) as Arc<dyn Archive>),
                 jobs: runner.map(|runner| runner as Arc<dyn Backtests>),

@@ -4,6 +4,7 @@
 use crate::command::Wallets;
 use crate::fact;
 use crate::id::{InstrumentId, MarketId, OrderId, WalletId};
+use crate::look_up::Past;
 use crate::mutation::Mutation;
 use crate::order::{CloseReason, Order};
 use crate::reject::Reject;
@@ -22,13 +23,20 @@ pub enum Scope {
 }
 
 /// One order of the user, which must be open.
-pub fn one(user: &User, order: OrderId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
-    let known = user.order(order).ok_or(Reject::OrderNotFound)?;
-    if !known.is_open() {
-        return Err(Reject::OrderNotCancellable);
-    }
+pub fn one(past: Past<'_>, order: OrderId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
+    cancellable(past, order)?;
     facts.push(closed(order, CloseReason::UserCancelled, now));
     Ok(())
+}
+
+/// Whether an order of the user is open, or why it cannot be cancelled.
+pub fn cancellable(past: Past<'_>, order: OrderId) -> Result<(), Reject> {
+    match past.user.order(order) {
+        Some(known) if known.is_open() => Ok(()),
+        Some(_) => Err(Reject::OrderNotCancellable),
+        None if past.has_ended(order) => Err(Reject::OrderNotCancellable),
+        None => Err(Reject::OrderNotFound),
+    }
 }
 
 /// The open orders that a sweep closes, in id order.

@@ -10,6 +10,7 @@ use crate::decide::enter::Entry;
 use crate::decide::numbers::Numbers;
 use crate::decide::take::{Desk, Ground};
 use crate::id::{OrderId, WalletId};
+use crate::look_up::Past;
 use crate::market::catalog::{MarketCell, MarketStatus};
 use crate::market::terms::MarketState;
 use crate::mutation::Mutation;
@@ -35,25 +36,25 @@ pub enum Placed {
 /// Decides one placement: pushes its facts and returns its result. Its texts move into the facts.
 pub fn place(
     ground: &Ground<'_>,
-    user: &User,
+    past: Past<'_>,
     placement: &mut Placement,
     desk: &mut Desk,
     facts: &mut Vec<Mutation>,
 ) -> Result<Placed, Reject> {
-    let (rules, now) = (ground.rules, ground.now);
+    let (rules, now, user) = (ground.rules, ground.now, past.user);
     // gateway/docs/wire.md §7, rows 13 to 15: a replay before the cap, the cap before invalid terms.
     if let Some(request) = &placement.request
-        && is_replay(user, request, rules, now)?
+        && is_replay(past, request, rules, now)?
     {
         return Ok(Placed::Replay { client_order_id: request.client_order_id.clone() });
     }
-    let signed_before = placement.order_hash.as_ref().and_then(|hash| user.signed_order(hash));
-    if let Some(request) = &placement.request
-        && signed_before.is_some_and(|order| order.terms.is_client_order_id(&request.client_order_id))
+    if let (Some(request), Some(hash)) = (&placement.request, &placement.order_hash)
+        && past.has_signed_as(hash, &request.client_order_id)
     {
         // The id has ended, but the order of this hash has it: the same signed order is sent again.
         return Err(used(request.source));
     }
+    let order_hash = placement.order_hash.filter(|hash| rules.formats.is_newest() && !past.has_signed(hash));
     daily_cap(user, placement.tier, rules, now)?;
     let terms = placement.terms.as_mut().map_err(|InvalidTerms| Reject::InvalidTerms)?;
     check_terms(terms, placement.route, rules, now)?;
@@ -107,7 +108,7 @@ pub fn place(
                 ..Quality::default()
             },
             rounded_from,
-            order_hash: placement.order_hash.filter(|_| rules.formats.is_newest() && signed_before.is_none()),
+            order_hash,
         },
         request: placement.request.take(),
     };
@@ -133,15 +134,12 @@ pub fn place(
 }
 
 /// Whether this request was made before, or the reason why its id cannot be used (gateway/docs/wire.md §11).
-fn is_replay(user: &User, request: &RequestIdentity, rules: &Rules, now: Timestamp) -> Result<bool, Reject> {
-    let known = user.remembered(&request.client_order_id, rules.ids_since(now));
+fn is_replay(past: Past<'_>, request: &RequestIdentity, rules: &Rules, now: Timestamp) -> Result<bool, Reject> {
+    let known = past.remembered(&request.client_order_id, rules.ids_since(now));
     let Some(known) = known else { return Ok(false) };
-    let same = known.digest == request.digest;
+    let same = known.request.digest == request.digest;
     match request.source {
-        IdSource::Implicit => {
-            let left_at = user.order(known.order).map_or(Timestamp(0), |order| order.created_at);
-            Ok(same && now.since(left_at) <= IMPLICIT_ID_US)
-        }
+        IdSource::Implicit => Ok(same && now.since(known.order.created_at) <= IMPLICIT_ID_US),
         _ if same => Ok(true),
         source => Err(used(source)),
     }

@@ -1,9 +1,11 @@
 //! Alerts of a user: targets and choices, what is owed, and what became of it (gateway/docs/integrations.md). Sending is
 //! not part of a shard.
 
+use super::elsewhere::{Asked, Gone, Rest};
 use super::{Outbox, Shard, query};
 use crate::command::{Answer, Command};
 use crate::decide::alerts;
+use crate::departed::{Departed, EndedOrder};
 use crate::id::UserId;
 use crate::reject::Reject;
 use crate::user::User;
@@ -43,7 +45,10 @@ impl<R> Shard<R> {
             After::Nothing => Answer::Done,
             After::All => all(user),
             After::Notified(is_owed) => Answer::Notified(is_owed),
-            After::Owed(target) => owed(user, target),
+            After::Owed(target) => {
+                let asked = owed(user, target);
+                self.answered(owner, asked)
+            }
             After::Target(target) => match user.alerts().and_then(|alerts| alerts.target(target)) {
                 Some(target) => Answer::AlertTarget(Box::new(target.clone())),
                 None => Answer::Refused(Reject::AlertTargetNotFound),
@@ -80,8 +85,14 @@ pub(super) fn all(user: &User) -> Answer {
     }))
 }
 
+/// The alert that is owed next, about an order or position that is not in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Owed {
+    alert: Box<OwedAlert>,
+}
+
 /// The oldest alert that is owed to a target, or by mail.
-pub(super) fn owed(user: &User, target: Option<u32>) -> Answer {
+pub(super) fn owed(user: &User, target: Option<u32>) -> Asked {
     let next = user.alerts().and_then(|alerts| {
         let alert = alerts.owed_to(target).next()?;
         Some(OwedAlert {
@@ -91,12 +102,48 @@ pub(super) fn owed(user: &User, target: Option<u32>) -> Answer {
             target: target.and_then(|id| alerts.target(id)).cloned(),
         })
     });
-    Answer::OwedAlert(next.map(Box::new))
+    match next {
+        Some(alert) if matches!(alert.about, AboutView::Gone) && may_have_left(user, &alert.alert.about) => {
+            Err(Rest::OwedAlert(Owed { alert: Box::new(alert) }).into())
+        }
+        next => Ok(Answer::OwedAlert(next.map(Box::new))),
+    }
+}
+
+impl Owed {
+    pub fn complete<D: Departed>(self, departed: &D) -> Result<Answer, D::Error> {
+        let Owed { mut alert } = self;
+        alert.about = about_departed(&alert.alert.about, departed)?.unwrap_or(AboutView::Gone);
+        Ok(Answer::OwedAlert(Some(alert)))
+    }
+}
+
+/// The object of an alert that has left memory.
+pub(super) fn about_departed<D: Departed>(about: &About, departed: &D) -> Result<Option<AboutView>, D::Error> {
+    Ok(match *about {
+        About::Order(id) => departed.order(id)?.map(|ended| AboutView::Order(Box::new(ended.order))),
+        About::Fill { order, trade } => departed.order(order)?.and_then(|EndedOrder { order, fills }| {
+            let fill = fills.into_iter().find(|fill| fill.id == trade)?;
+            Some(AboutView::Fill(Box::new(FillView { fill, order })))
+        }),
+        About::Position(id) => departed.position(id)?.map(|position| AboutView::Position(Box::new(position))),
+        _ => None,
+    })
+}
+
+/// Whether the object of an alert may have left memory.
+pub(super) fn may_have_left(user: &User, about: &About) -> bool {
+    let gone = Gone::of(user);
+    match *about {
+        About::Order(id) | About::Fill { order: id, .. } => gone.may_be_order(id),
+        About::Position(id) => gone.positions.is_some_and(|highest| id <= highest),
+        _ => false,
+    }
 }
 
 /// The objects of an alert as they are now. Those of orders and positions do not change after the alert, except that an
 /// order may be filled further.
-fn about(user: &User, about: &About) -> AboutView {
+pub(super) fn about(user: &User, about: &About) -> AboutView {
     let key = |id| user.key(id).map(query::key_view);
     let found = match *about {
         About::Order(id) => user.order(id).map(|order| AboutView::Order(Box::new(order.clone()))),

@@ -1,12 +1,17 @@
 //! Pages of a user's order facts, each with its order as of that fact: the content of the streams, live and after a
 //! reconnect.
 
+use super::elsewhere::{Asked, Rest};
 use crate::amount::{Cash, Qty};
+use crate::command::Answer;
+use crate::departed::{Departed, EndedOrder};
+use crate::id::{OrderId, TradeId};
 use crate::order::row::NO_FILL;
 use crate::order::{Fill, Order};
 use crate::user::facts::Fact;
 use crate::user::{FactRow, User};
 use crate::view::{FactPage, FactView, Happened};
+use ahash::AHashMap;
 
 /// Maximum count of facts in one page: as many as one step of a sweep or a matching cycle makes, so that readers keep
 /// up.
@@ -16,10 +21,61 @@ const FILLS_PER_PAGE_MAX: usize = 10_000;
 
 /// The facts numbered above `after`, oldest first, up to the first whose order has left memory.
 pub fn page(user: &User, after: u64, limit: usize) -> FactPage {
+    gapped(user, after, limit).known()
+}
+
+/// The facts numbered above `after`, oldest first.
+pub(super) fn answer(user: &User, after: u64, limit: usize) -> Asked {
+    let gapped = gapped(user, after, limit);
+    match gapped.rows.iter().any(|row| matches!(row, Row::Left { .. })) {
+        true => Err(Rest::Facts(gapped).into()),
+        false => Ok(Answer::Facts(gapped.known())),
+    }
+}
+
+/// A page that lacks the facts about orders that have left memory.
+#[derive(Clone, Debug)]
+pub(super) struct Gapped {
+    /// Without facts.
+    page: FactPage,
+    rows: Vec<Row>,
+}
+
+/// One fact of a page.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are known")]
+enum Row {
+    /// `read_back`: earlier fills that were read for it.
+    Known { view: FactView, read_back: usize },
+    /// Its order has left memory.
+    Left { seq: u64, fact: Named },
+}
+
+/// A fact by the ids of its rows.
+#[derive(Clone, Copy, Debug)]
+enum Named {
+    Placed { order: OrderId, rests: bool },
+    Filled { fill: TradeId, resting: bool },
+    Closed { order: OrderId },
+}
+
+impl Named {
+    fn of(user: &User, fact: Fact) -> Named {
+        let object = |number: u32| user.id.object(number);
+        match fact {
+            Fact::Placed { order } => Named::Placed { order: OrderId(object(order)), rests: false },
+            Fact::Rested { order } => Named::Placed { order: OrderId(object(order)), rests: true },
+            Fact::Taken { fill } => Named::Filled { fill: TradeId(object(fill)), resting: false },
+            Fact::Matched { fill } => Named::Filled { fill: TradeId(object(fill)), resting: true },
+            Fact::Closed { order } => Named::Closed { order: OrderId(object(order)) },
+        }
+    }
+}
+
+fn gapped(user: &User, after: u64, limit: usize) -> Gapped {
     let (newest, oldest) = (user.order_facts, user.oldest_fact());
     let facts = &user.trading().facts;
-    let mut page = FactPage { facts: Vec::new(), oldest, newest };
-    let mut sums = Sums::default();
+    let (mut rows, mut sums) = (Vec::new(), Sums::default());
     let first = after.saturating_add(1).max(oldest);
     for seq in (first..=newest).take(limit.min(FACTS_PER_PAGE_MAX)) {
         if sums.read_back >= FILLS_PER_PAGE_MAX {
@@ -27,30 +83,43 @@ pub fn page(user: &User, after: u64, limit: usize) -> FactPage {
         }
         let index = (seq - oldest) as usize;
         let fact = facts.get(index).expect("all from the oldest to the newest are retained");
-        let Some(view) = view(user, seq, fact, &mut sums) else { break };
-        page.facts.push(view);
+        let before = sums.read_back;
+        rows.push(match view(user, seq, fact, &mut sums) {
+            Some(view) => Row::Known { view, read_back: sums.read_back - before },
+            None => Row::Left { seq, fact: Named::of(user, fact) },
+        });
     }
-    page
+    Gapped { page: FactPage { facts: Vec::new(), oldest, newest }, rows }
 }
 
 /// `None`: its order has left memory.
 fn view(user: &User, seq: u64, fact: Fact, sums: &mut Sums) -> Option<FactView> {
-    let untouched = |order: &Order| order.as_of((Qty::ZERO, Cash::ZERO, Cash::ZERO, None), None, order.held);
-    let (order, what) = match user.row_of(fact) {
-        FactRow::Order(_, order) => match fact {
-            // An order that has ended does not change.
-            Fact::Closed { .. } => (order.clone(), Happened::Closed),
-            _ => (untouched(order), Happened::Placed { rests: matches!(fact, Fact::Rested { .. }) }),
-        },
-        FactRow::Fill(row, fill, order) => {
-            let (qty, notional, fee) = sums.up_to(user, row as u32, order);
-            let order = order.as_of((qty, notional, fee, Some(fill.at)), None, order.held);
-            let resting = matches!(fact, Fact::Matched { .. });
-            (order, Happened::Filled { fill: fill.clone(), resting })
+    Some(match (user.row_of(fact), fact) {
+        (FactRow::Departed, _) => return None,
+        (FactRow::Fill(row, fill, order), _) => {
+            let sum = sums.up_to(user, order, row as u32);
+            filled(seq, order, fill, sum, matches!(fact, Fact::Matched { .. }))
         }
-        FactRow::Departed => return None,
-    };
-    Some(FactView { seq, order, what })
+        (FactRow::Order(_, order), Fact::Closed { .. }) => closed(seq, order),
+        (FactRow::Order(_, order), _) => placed(seq, order, matches!(fact, Fact::Rested { .. })),
+    })
+}
+
+fn placed(seq: u64, order: &Order, rests: bool) -> FactView {
+    let untouched = order.as_of((Qty::ZERO, Cash::ZERO, Cash::ZERO, None), None, order.held);
+    FactView { seq, order: untouched, what: Happened::Placed { rests } }
+}
+
+/// `sum`: the order's totals up to the fill.
+fn filled(seq: u64, order: &Order, fill: &Fill, sum: Sum, resting: bool) -> FactView {
+    let (qty, notional, fee) = sum;
+    let then = order.as_of((qty, notional, fee, Some(fill.at)), None, order.held);
+    FactView { seq, order: then, what: Happened::Filled { fill: fill.clone(), resting } }
+}
+
+/// An order that has ended does not change.
+fn closed(seq: u64, order: &Order) -> FactView {
+    FactView { seq, order: order.clone(), what: Happened::Closed }
 }
 
 /// The totals of an order up to a fill, read back to the previous page at most.
@@ -64,7 +133,7 @@ struct Sums {
 type Sum = (Qty, Cash, Cash);
 
 impl Sums {
-    fn up_to(&mut self, user: &User, row: u32, order: &Order) -> Sum {
+    fn up_to(&mut self, user: &User, order: &Order, row: u32) -> Sum {
         // Live it is nearly always the order's last fill: its total is the order's.
         if order.last_fill == row {
             let sum = (order.filled, order.notional, order.fee);
@@ -75,17 +144,123 @@ impl Sums {
         let mut at = row;
         while at != NO_FILL {
             if let Ok(known) = self.known.binary_search_by_key(&at, |(row, _)| *row) {
-                let (qty, notional, fee) = self.known[known].1;
-                sum = (sum.0 + qty, sum.1 + notional, sum.2 + fee);
+                sum = plus(sum, self.known[known].1);
                 break;
             }
             let Fill { qty, notional, fee, before, .. } = &user.fills()[at as usize];
-            sum = (sum.0 + *qty, sum.1 + *notional, sum.2 + *fee);
+            sum = plus(sum, (*qty, *notional, *fee));
             self.read_back += 1;
             at = *before;
         }
         self.known.push((row, sum));
         sum
+    }
+}
+
+fn plus(one: Sum, other: Sum) -> Sum {
+    (one.0 + other.0, one.1 + other.1, one.2 + other.2)
+}
+
+impl Gapped {
+    /// The facts up to the first whose order has left memory.
+    fn known(self) -> FactPage {
+        let known = self.rows.into_iter().map_while(|row| match row {
+            Row::Known { view, .. } => Some(view),
+            Row::Left { .. } => None,
+        });
+        FactPage { facts: known.collect(), ..self.page }
+    }
+
+    /// With the facts about orders that have left memory. Ends where the page would end if they had not.
+    pub fn complete<D: Departed>(self, departed: &D) -> Result<Answer, D::Error> {
+        let Gapped { mut page, rows } = self;
+        let mut ended = Ended { departed, orders: AHashMap::new(), of_fill: AHashMap::new(), read_back: 0 };
+        for row in rows {
+            if ended.read_back >= FILLS_PER_PAGE_MAX {
+                break;
+            }
+            let (seq, view) = match row {
+                Row::Known { view, read_back } => {
+                    ended.read_back += read_back;
+                    (view.seq, Some(view))
+                }
+                Row::Left { seq, fact } => (seq, ended.view(seq, fact)?),
+            };
+            match view {
+                Some(view) => page.facts.push(view),
+                // Its rows are not kept any more, so neither are the facts up to it.
+                None => {
+                    page.facts.clear();
+                    page.oldest = seq + 1;
+                }
+            }
+        }
+        Ok(Answer::Facts(page))
+    }
+}
+
+/// The orders of a page that have left memory.
+struct Ended<'a, D> {
+    departed: &'a D,
+    orders: AHashMap<OrderId, Totals>,
+    of_fill: AHashMap<TradeId, OrderId>,
+    read_back: usize,
+}
+
+/// An order with the totals of the last fill that was shown.
+struct Totals {
+    ended: EndedOrder,
+    shown: Option<(usize, Sum)>,
+}
+
+impl<D: Departed> Ended<'_, D> {
+    fn view(&mut self, seq: u64, fact: Named) -> Result<Option<FactView>, D::Error> {
+        Ok(match fact {
+            Named::Placed { order, rests } => self.order(order)?.map(|of| placed(seq, &of.ended.order, rests)),
+            Named::Closed { order } => self.order(order)?.map(|of| closed(seq, &of.ended.order)),
+            Named::Filled { fill: id, resting } => {
+                let of = match self.of_fill.get(&id) {
+                    Some(order) => Some(*order),
+                    None => {
+                        let row = self.departed.fills(Some(TradeId(id.0 + 1))).next().transpose()?;
+                        row.filter(|(fill, _)| fill.id == id).map(|(_, order)| order.id)
+                    }
+                };
+                let Some(of) = of else { return Ok(None) };
+                let Some(totals) = self.order(of)? else { return Ok(None) };
+                let Some((sum, read_back)) = totals.up_to(id) else { return Ok(None) };
+                let EndedOrder { order, fills } = &totals.ended;
+                let fill = fills.iter().find(|fill| fill.id == id);
+                let view = fill.map(|fill| filled(seq, order, fill, sum, resting));
+                self.read_back += read_back;
+                view
+            }
+        })
+    }
+
+    fn order(&mut self, id: OrderId) -> Result<Option<&mut Totals>, D::Error> {
+        if !self.orders.contains_key(&id) {
+            let Some(ended) = self.departed.order(id)? else { return Ok(None) };
+            self.of_fill.extend(ended.fills.iter().map(|fill| (fill.id, id)));
+            self.orders.insert(id, Totals { ended, shown: None });
+        }
+        Ok(self.orders.get_mut(&id))
+    }
+}
+
+impl Totals {
+    /// The totals up to a fill, and how many fills [`Sums::up_to`] would read back for them.
+    fn up_to(&mut self, id: TradeId) -> Option<(Sum, usize)> {
+        let EndedOrder { order, fills } = &self.ended;
+        let at = fills.iter().position(|fill| fill.id == id)?;
+        if at + 1 == fills.len() {
+            return Some(((order.filled, order.notional, order.fee), 0));
+        }
+        let (first, shown) = self.shown.map_or((0, (Qty::ZERO, Cash::ZERO, Cash::ZERO)), |(at, sum)| (at + 1, sum));
+        let later = fills.get(first..=at)?;
+        let sum = later.iter().fold(shown, |sum, fill| plus(sum, (fill.qty, fill.notional, fill.fee)));
+        self.shown = Some((at, sum));
+        Some((sum, later.len()))
     }
 }
 

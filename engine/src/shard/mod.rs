@@ -16,19 +16,25 @@ mod billing;
 pub mod cycle;
 mod departing;
 pub mod digest;
+pub mod elsewhere;
 mod emptying;
 pub mod facts;
 mod history;
 mod hourly;
 mod line;
+mod lists;
+mod lookups;
 mod minutes;
+mod pages;
 mod placing;
 mod prints;
 pub mod query;
+pub(crate) mod repeats;
 pub mod replay;
 pub mod snapshot;
 mod sweep;
 mod venue;
+mod wanted;
 
 use crate::book::Books;
 use crate::command::{Answer, Command, Envelope, Query, Sweeps};
@@ -38,6 +44,8 @@ use crate::decide::{alerts as decide_alerts, keys, wallets};
 use crate::directory::Directory;
 use crate::fact;
 use crate::id::{OrderId, UserId};
+use crate::look_up::filters::Filters;
+use crate::look_up::{Findings, Past};
 use crate::market::catalog::Catalog;
 use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
@@ -48,6 +56,7 @@ use crate::time::Timestamp;
 use crate::user::Users;
 use cycle::Cycles;
 use departing::Departing;
+use elsewhere::{Asked, Elsewhere};
 use emptying::Emptying;
 use hourly::Hourly;
 use line::Line;
@@ -113,6 +122,8 @@ pub struct Shard<R> {
     books: Arc<Books>,
     catalog: Arc<Catalog>,
     directory: Arc<Directory>,
+    /// Over the names of orders that have left memory.
+    filters: Option<Arc<dyn Filters>>,
     /// Latest time passed in; never goes back.
     now: Timestamp,
     desk: Desk,
@@ -166,6 +177,7 @@ impl<R> Shard<R> {
             books,
             catalog,
             directory,
+            filters: None,
             now: Timestamp(0),
             desk: Desk::default(),
             facts: Vec::new(),
@@ -199,6 +211,11 @@ impl<R> Shard<R> {
     }
 
     #[cfg(test)]
+    pub(crate) fn users_mut(&mut self) -> &mut Users {
+        &mut self.users
+    }
+
+    #[cfg(test)]
     pub(crate) fn directory(&self) -> &Directory {
         &self.directory
     }
@@ -227,16 +244,31 @@ impl<R> Shard<R> {
     #[inline]
     fn take_now(&mut self, envelope: Envelope<R>, outbox: &mut impl Outbox<R>) {
         let Envelope { owner, command, received_at, reply } = envelope;
+        let (command, found) = match command {
+            Command::Found(found) => match self.take_back(owner, *found) {
+                Some((command, found)) => (command, Some(found)),
+                None => return outbox.answer_at_once(reply, Answer::Refused(Reject::WaitedTooLong)),
+            },
+            command => (command, None),
+        };
         let admitted = self.admit(&command, received_at, outbox).and_then(|()| self.key_usable(owner, &command));
+        if admitted.is_ok()
+            && let Some(wanted) = self.wanted(owner, &command, found.as_deref())
+        {
+            return self.hand_back((owner, command), received_at, wanted, reply, outbox);
+        }
         // What it changes happens after the start of the hour. The reserve is only for commands that change something.
-        let background = matches!(command, Command::Query(_) | Command::Depart(_) | Command::NoteKeyUsed { .. });
+        let background = matches!(
+            command,
+            Command::Query(_) | Command::Depart(_) | Command::NoteKeyUsed { .. } | Command::EndLookUp { .. }
+        );
         if outbox.room() == Room::Ample || !background {
             self.note_early(owner, outbox);
         }
         self.note_minute_early(owner);
         match admitted {
             Err(reject) => outbox.answer(reply, Answer::Refused(reject)),
-            Ok(()) => self.run(owner, command, reply, outbox),
+            Ok(()) => self.run(owner, command, found.as_deref(), reply, outbox),
         }
     }
 
@@ -261,7 +293,7 @@ impl<R> Shard<R> {
             }
         }
         self.ahead = ahead;
-        self.work(outbox) || !inbox.is_empty()
+        self.work(outbox) || !inbox.is_empty() || self.line.can_move()
     }
 
     /// One piece of larger work: points of the hour and the minute before anything changes, then sweeps, because
@@ -336,7 +368,9 @@ impl<R> Shard<R> {
             | Command::Cycle { .. }
             | Command::Depart(_)
             | Command::Settle { .. }
+            | Command::EndLookUp { .. }
             | Command::NoteKeyUsed { .. } => return Ok(()),
+            Command::Found(_) => unreachable!("a command that was looked up was unpacked"),
             Command::Place(_)
             | Command::PlaceBatch(_)
             | Command::CreateUser(_)
@@ -388,16 +422,27 @@ impl<R> Shard<R> {
         key.map_or(Ok(()), |key| key.usable(self.now))
     }
 
-    fn run(&mut self, owner: UserId, command: Command, reply: R, outbox: &mut impl Outbox<R>) {
+    fn run(
+        &mut self,
+        owner: UserId,
+        command: Command,
+        found: Option<&Findings>,
+        reply: R,
+        outbox: &mut impl Outbox<R>,
+    ) {
         let answer = match command {
             Command::Place(mut placement) => {
-                let placed = self.place_one(owner, &mut placement, outbox);
+                let placed = self.place_one(owner, &mut placement, found, outbox);
                 let killed = |reject, order| Answer::Killed { reject, order };
-                self.answer_placed(owner, placed, Answer::Order, killed, Answer::Refused)
+                self.answer_placed(owner, placed, found, Answer::Order, killed, Answer::Refused)
             }
-            Command::PlaceBatch(placements) => self.place_batch(owner, placements, outbox),
-            Command::Cancel { order } => self.cancel_one(owner, order, outbox),
-            Command::CancelOrders { orders } => return self.start_cancels(owner, orders, reply, outbox),
+            Command::PlaceBatch(placements) => self.place_batch(owner, placements, found, outbox),
+            Command::Cancel { order } => self.cancel_one(owner, order, found, outbox),
+            Command::CancelOrders { orders } => return self.start_cancels(owner, orders, found, reply, outbox),
+            Command::EndLookUp { ticket } => {
+                self.line.end_look_up(owner, ticket);
+                Answer::Done
+            }
             Command::CancelAll { wallets } => {
                 return self.start_sweep(owner, Scope::Everything, wallets, reply, outbox);
             }
@@ -447,13 +492,22 @@ impl<R> Shard<R> {
                     self.follow(owner, wallets);
                 }
                 match self.users.get(owner) {
-                    Some(user) => query::answer(user, query, &self.minutes, &self.rules, self.now),
+                    Some(user) => {
+                        let asked = query::answer(user, query, &self.minutes, &self.rules, self.now);
+                        self.answered(owner, asked)
+                    }
                     None => Answer::Refused(Reject::UserNotFound),
                 }
             }
             user_command => self.user_command(owner, user_command, outbox),
         };
         outbox.answer(reply, answer);
+    }
+
+    /// The answer to a query, or its part, which the holder of the rows that left memory completes.
+    fn answered(&self, owner: UserId, asked: Asked) -> Answer {
+        let elsewhere = |rest| Answer::Elsewhere(Box::new(Elsewhere::new(owner, self.users.departed_upto(), rest)));
+        asked.unwrap_or_else(elsewhere)
     }
 
     /// Users, keys and wallets (`decide/keys.rs`, `decide/wallets.rs`).
@@ -518,9 +572,15 @@ impl<R> Shard<R> {
         }
     }
 
-    fn cancel_one(&mut self, owner: UserId, order: OrderId, outbox: &mut impl Outbox<R>) -> Answer {
+    fn cancel_one(
+        &mut self,
+        owner: UserId,
+        order: OrderId,
+        found: Option<&Findings>,
+        outbox: &mut impl Outbox<R>,
+    ) -> Answer {
         let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        if let Err(reject) = cancel::one(user, order, self.now, &mut self.facts) {
+        if let Err(reject) = cancel::one(Past { user, found }, order, self.now, &mut self.facts) {
             return Answer::Refused(reject);
         }
         self.commit(owner, outbox);

@@ -1,11 +1,12 @@
 //! Placements, single or in a batch: decided, committed, answered.
 
-use super::{Outbox, Room, Shard, query};
+use super::{Outbox, Room, Shard, query, repeats};
 use crate::command::{Answer, BatchEntry, Placement};
 use crate::decide::alerts::note_daily_limit;
 use crate::decide::place::{Placed, place};
 use crate::decide::take::Ground;
 use crate::id::UserId;
+use crate::look_up::{Findings, Past};
 use crate::reject::Reject;
 use crate::view::OrderView;
 
@@ -15,6 +16,7 @@ impl<R> Shard<R> {
         &mut self,
         owner: UserId,
         placement: &mut Placement,
+        found: Option<&Findings>,
         outbox: &mut impl Outbox<R>,
     ) -> Result<Placed, Reject> {
         let user = self.users.get(owner).ok_or(Reject::UserNotFound)?;
@@ -26,7 +28,7 @@ impl<R> Shard<R> {
             outage: self.books.outage(),
             recording: self.books.recording_now(),
         };
-        let placed = place(&ground, user, placement, &mut self.desk, &mut self.facts);
+        let placed = place(&ground, Past { user, found }, placement, &mut self.desk, &mut self.facts);
         match &placed {
             Ok(Placed::Replay { .. }) => {}
             Ok(_) => {
@@ -46,12 +48,14 @@ impl<R> Shard<R> {
         &self,
         owner: UserId,
         placed: Result<Placed, Reject>,
+        found: Option<&Findings>,
         accepted: impl Fn(OrderView) -> T,
         killed: impl Fn(Reject, OrderView) -> T,
         refused: impl Fn(Reject) -> T,
     ) -> T {
         let user = self.users.get(owner);
-        let replayed = |id: &str| user.map(|user| query::replayed(user, id, self.rules.ids_since(self.now)));
+        let replayed =
+            |id: &str| user.map(|user| repeats::first_answer(Past { user, found }, id, self.rules.ids_since(self.now)));
         let known = |order| user.and_then(|user| Some((user, user.order(order)?)));
         match placed {
             Err(reject) => refused(reject),
@@ -77,6 +81,7 @@ impl<R> Shard<R> {
         &mut self,
         owner: UserId,
         placements: Vec<Placement>,
+        found: Option<&Findings>,
         outbox: &mut impl Outbox<R>,
     ) -> Answer {
         let mut entries = Vec::with_capacity(placements.len());
@@ -89,9 +94,9 @@ impl<R> Shard<R> {
             }
             let entry = match &ended {
                 None => {
-                    let placed = self.place_one(owner, &mut placement, outbox);
+                    let placed = self.place_one(owner, &mut placement, found, outbox);
                     let killed = |reject, order| BatchEntry::Killed { reject, order };
-                    self.answer_placed(owner, placed, BatchEntry::Placed, killed, BatchEntry::Refused)
+                    self.answer_placed(owner, placed, found, BatchEntry::Placed, killed, BatchEntry::Refused)
                 }
                 Some(reject) => BatchEntry::Refused(*reject),
             };

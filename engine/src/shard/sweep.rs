@@ -6,6 +6,7 @@ use crate::command::{Answer, Wallets};
 use crate::decide::cancel::{self, Scope, closed};
 use crate::decide::settle;
 use crate::id::{MarketId, OrderId, UserId};
+use crate::look_up::{Findings, Past};
 use crate::order::CloseReason;
 use crate::reject::Reject;
 use crate::rules::SWEEP_ORDERS_PER_RECORD_MAX;
@@ -69,6 +70,7 @@ impl<R> Shard<R> {
         &mut self,
         owner: UserId,
         mut named: Vec<OrderId>,
+        found: Option<&Findings>,
         reply: R,
         outbox: &mut impl Outbox<R>,
     ) {
@@ -79,13 +81,13 @@ impl<R> Shard<R> {
         named.sort_unstable();
         named.dedup();
         named.retain(|id| {
-            let known = user.order(*id);
-            match known {
-                None => result.not_found.push(*id),
-                Some(order) if !order.is_open() => result.not_cancellable.push(*id),
-                Some(_) => {}
+            let cancellable = cancel::cancellable(Past { user, found }, *id);
+            match cancellable {
+                Err(Reject::OrderNotFound) => result.not_found.push(*id),
+                Err(_) => result.not_cancellable.push(*id),
+                Ok(()) => {}
             }
-            known.is_some_and(|order| order.is_open())
+            cancellable.is_ok()
         });
         let sweep = Sweep { owner, reason: CloseReason::UserCancelled, orders: named, done: 0, result, reply };
         self.sweep(sweep, outbox);

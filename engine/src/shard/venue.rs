@@ -3,98 +3,121 @@
 //! A page is found by its key, not by counting, and one query visits at most [`ROWS_PER_QUERY_MAX`] rows: for a page of
 //! rare rows the caller queries again from where this one stopped.
 
+use super::elsewhere::{Around, Asked, Gone, Rest};
+use super::lists::{fill_key, fill_view, fills_within, order_key};
+use super::pages::{Keys, Paged, VenueList, newest_first, walk};
 use super::query::{Chosen, order_view};
-use crate::command::{Statuses, VenueFilter};
-use crate::id::{InstrumentId, WalletId};
-use crate::order::{Fill, Order};
-use crate::time::Timestamp;
-use crate::user::User;
-use crate::user::rows::Rows;
-use crate::view::{FillView, OrderView, VenuePage};
+use crate::command::{Answer, Statuses, VenueFilter};
+use crate::departed::Departed;
+use crate::id::{OrderId, TradeId};
+use crate::order::Order;
+use crate::user::{Position, User};
+use crate::view::{FillView, OrderView};
 
 /// Maximum count of rows that one query visits: some 0.1 ms.
 const ROWS_PER_QUERY_MAX: usize = 10_000;
 
-/// The sort key of a row.
-type Key = (Timestamp, u64);
+/// A page of orders that goes on with those that have left memory.
+#[derive(Clone, Debug)]
+pub(super) struct Orders {
+    filter: VenueFilter,
+    wallets: Chosen,
+    page: Paged<VenueList<OrderView>>,
+    around: Around,
+}
 
 /// A page of orders.
-pub fn orders(user: &User, filter: &VenueFilter) -> VenuePage<OrderView> {
+pub(super) fn orders(user: &User, filter: VenueFilter) -> Asked {
     let wallets = Chosen::of(user, filter.wallets);
-    let rows = user.orders();
-    let key = |order: &Order| (order.created_at, order.id.0);
-    let view = |order: &Order| {
-        let fits = filter.statuses.contains(order.status())
-            && covers(filter, order.id.0, order.terms.instrument, order.terms.wallet, &wallets);
-        fits.then(|| order_view(user, order))
-    };
-    let (begin, end) = bounds(filter, rows, key);
+    let keys = keys(&filter);
+    let (fits, view) = (|order: &Order| order_fits(&filter, &wallets, order), |order: &Order| order_view(user, order));
+    let page = VenueList::new(filter.limit, ROWS_PER_QUERY_MAX);
     // Open orders have an index, so the length of the history does not matter.
-    if filter.statuses == Statuses::OPEN {
-        let open = user.open_rows().rev().skip_while(|row| *row >= end).take_while(|row| *row >= begin);
-        page(open.map(|row| &rows[row]), filter.limit, key, view)
+    let page = if filter.statuses == Statuses::OPEN {
+        let open = user.open_orders().rev().skip_while(|order| !keys.is_below(order_key(order)));
+        let open = open.take_while(|order| keys.is_from(order_key(order)));
+        walk(page, keys, None, open, |order| order_key(order), |order| fits(order), view)
     } else {
-        page(rows.range(begin..end).rev().map(|(_, row)| row), filter.limit, key, view)
+        let (gone, rows) = (Gone::of(user).order_within(keys), newest_first(user.orders(), keys, order_key));
+        walk(page, keys, gone, rows, |order| order_key(order), |order| fits(order), view)
+    };
+    match page.whole() {
+        Ok(page) => Ok(Answer::VenueOrders(page.into_page())),
+        Err(page) => {
+            let around = Around::of(user, |held| is_about(&filter, &wallets, held));
+            Err(Rest::VenueOrders(Orders { filter, wallets, page, around }).into())
+        }
     }
+}
+
+impl Orders {
+    pub fn complete<D: Departed>(self, departed: &D) -> Result<Answer, D::Error> {
+        let Orders { filter, wallets, page, around } = self;
+        let page = page.complete(
+            |before| departed.orders(None, Some(OrderId(before))),
+            |row| order_key(&row.order),
+            |row| order_fits(&filter, &wallets, &row.order),
+            |row| around.view(row),
+        )?;
+        Ok(Answer::VenueOrders(page.into_page()))
+    }
+}
+
+/// A page of trades that goes on with those that have left memory.
+#[derive(Clone, Debug)]
+pub(super) struct Trades {
+    filter: VenueFilter,
+    wallets: Chosen,
+    page: Paged<VenueList<FillView>>,
 }
 
 /// A page of trades.
-pub fn trades(user: &User, filter: &VenueFilter) -> VenuePage<FillView> {
+pub(super) fn trades(user: &User, filter: VenueFilter) -> Asked {
     let wallets = Chosen::of(user, filter.wallets);
-    let rows = user.fills();
-    let key = |fill: &Fill| (fill.at, fill.id.0);
-    let view = |fill: &Fill| {
-        let order = user.order(fill.order)?;
-        let fits = covers(filter, fill.id.0, order.terms.instrument, order.terms.wallet, &wallets);
-        fits.then(|| FillView { fill: fill.clone(), order: order.clone() })
-    };
-    let (begin, end) = bounds(filter, rows, key);
-    page(rows.range(begin..end).rev().map(|(_, row)| row), filter.limit, key, view)
+    let keys = keys(&filter);
+    let fits = |order: &Order| covers(&filter, &wallets, order);
+    let (gone, rows) = (Gone::of(user).fill_within(keys), fills_within(user, keys));
+    let page = VenueList::new(filter.limit, ROWS_PER_QUERY_MAX);
+    let page = walk(page, keys, gone, rows, |row| fill_key(row.0), |row| fits(row.1), fill_view);
+    match page.whole() {
+        Ok(page) => Ok(Answer::VenueTrades(page.into_page())),
+        Err(page) => Err(Rest::VenueTrades(Trades { filter, wallets, page }).into()),
+    }
 }
 
-/// The row numbers within the filter's times and after its cursor. Ids and times of a user ascend together, so each bound is
-/// found by binary search.
-fn bounds<R>(filter: &VenueFilter, rows: &Rows<R>, key: impl Fn(&R) -> Key) -> (usize, usize) {
-    let first_where = |is_reached: &dyn Fn(Key) -> bool| rows.partition_point(|row| !is_reached(key(row)));
-    let mut begin = filter.since.map_or(0, |since| first_where(&|key| key >= (since, 0)));
-    let mut end = filter.until.map_or(rows.end(), |until| first_where(&|key| key >= (until, 0)));
-    if let Some(after) = filter.after {
-        end = end.min(first_where(&|key| key >= after));
+impl Trades {
+    pub fn complete<D: Departed>(self, departed: &D) -> Result<Answer, D::Error> {
+        let Trades { filter, wallets, page } = self;
+        let page = page.complete(
+            |before| departed.fills(Some(TradeId(before))),
+            |row| fill_key(&row.0),
+            |row| covers(&filter, &wallets, &row.1),
+            |(fill, order)| FillView { fill, order },
+        )?;
+        Ok(Answer::VenueTrades(page.into_page()))
     }
-    if let Some(only) = filter.only {
-        let at = first_where(&|(_, id)| id >= only);
-        (begin, end) = (begin.max(at), end.min(at + 1));
-    }
-    (begin, end.max(begin))
 }
 
-fn covers(filter: &VenueFilter, id: u64, instrument: InstrumentId, wallet: WalletId, wallets: &Chosen) -> bool {
-    filter.only.is_none_or(|only| only == id)
-        && filter.market.is_none_or(|market| market == instrument.market())
+/// The rows within the filter's times and after its cursor; only one if it names one.
+fn keys(filter: &VenueFilter) -> Keys {
+    let from = filter.since.unwrap_or(Keys::ALL.from);
+    let keys = Keys { from, first: filter.only.unwrap_or(0), ..Keys::ALL };
+    let after_only = filter.only.and_then(|only| only.checked_add(1));
+    keys.below(filter.until.map(|until| (until, 0))).below(filter.after).before(after_only)
+}
+
+fn order_fits(filter: &VenueFilter, wallets: &Chosen, order: &Order) -> bool {
+    filter.statuses.contains(order.status()) && covers(filter, wallets, order)
+}
+
+fn covers(filter: &VenueFilter, wallets: &Chosen, order: &Order) -> bool {
+    let instrument = order.terms.instrument;
+    filter.market.is_none_or(|market| market == instrument.market())
         && filter.instrument.is_none_or(|only| only == instrument)
-        && wallets.contains(wallet)
+        && wallets.contains(order.terms.wallet)
 }
 
-fn page<'a, R: 'a, T>(
-    rows: impl Iterator<Item = &'a R>,
-    limit: usize,
-    key: impl Fn(&R) -> Key,
-    view: impl Fn(&R) -> Option<T>,
-) -> VenuePage<T> {
-    let mut found = Vec::with_capacity(limit.min(128));
-    let mut last = None;
-    for (looked_at, row) in rows.enumerate() {
-        // One row more than the page: it shows that the list continues.
-        if looked_at == ROWS_PER_QUERY_MAX {
-            return VenuePage { rows: found, more_after: last };
-        }
-        if let Some(view) = view(row) {
-            if found.len() == limit {
-                return VenuePage { rows: found, more_after: last };
-            }
-            found.push(view);
-        }
-        last = Some(key(row));
-    }
-    VenuePage { rows: found, more_after: None }
+/// Whether an order that fits may show this position.
+fn is_about(filter: &VenueFilter, wallets: &Chosen, held: &Position) -> bool {
+    filter.market.is_none_or(|market| market == held.instrument.market()) && wallets.contains(held.wallet)
 }

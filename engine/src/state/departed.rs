@@ -1,6 +1,12 @@
 //! Rows that have left memory: ended orders with their fills, closed positions and remembered requests. They are in the
 //! history store, which the engine never reads: it says what it needs, and is given what was found.
 
+mod packing;
+
+pub use packing::{
+    Sharing, put_order, put_position, put_request, requests_of, take_order, take_position, take_request,
+};
+
 use crate::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use crate::order::{Fill, Order};
 use crate::user::{Position, Remembered};
@@ -69,6 +75,14 @@ pub trait Departed {
 
     /// The newest request that was remembered under this id.
     fn request(&self, client_order_id: &str) -> Result<Option<EndedRequest>, Self::Error>;
+
+    /// The request that placed this order, which has left memory, if it was remembered until then. Implementations that
+    /// find requests of signed orders, which have ids that the order does not have, find those too.
+    fn request_of(&self, order: &Order) -> Result<Option<Remembered>, Self::Error> {
+        let Some(id) = order.terms.client_order_id() else { return Ok(None) };
+        let known = self.request(id)?.filter(|known| known.request.order == order.id);
+        Ok(known.map(|known| known.request))
+    }
 
     /// The signed order with this EIP-712 hash.
     fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, Self::Error>;

@@ -1,9 +1,15 @@
-//! Sends commands to the shard of a user, waits for the released answer, and turns a late answer into its meaning.
+//! Sends commands to the shard of a user, waits for the released answer, and turns a late answer into its meaning. An
+//! answer that needs rows which have left memory is completed before it is returned, and a command that needs such rows is
+//! sent again with them.
 
+use crate::ended_rows::{EndedRows, NoEndedRows, Unread};
 use engine::command::{Answer, Command, Envelope};
 use engine::id::UserId;
+use engine::look_up::LookUp;
 use engine::reject::Reject;
 use engine::ring::Ring;
+use engine::rules::WAIT_MAX_US;
+use engine::shard::elsewhere::Elsewhere;
 use engine::shard::shard_of;
 use engine::time::{SECOND, Timestamp};
 use host::clock::Clock;
@@ -19,10 +25,11 @@ pub const ANSWER_DEADLINE_US: u64 = 10 * SECOND;
 /// Why a request has no answer in time.
 #[derive(Debug)]
 pub enum AskError {
-    /// The shard's queue is full. The command has no effect (`SERVER_BUSY`).
+    /// The shard's queue is full, or that of the readers of ended rows, or they have not read them in time. The command
+    /// has no effect (`SERVER_BUSY`).
     Busy,
-    /// The command was started and its commit is not confirmed. The client must look the order up
-    /// (`PERSISTENCE_UNKNOWN`).
+    /// The command was started and its commit is not confirmed: the client must look the order up. Or it needs ended rows that
+    /// cannot be read (`PERSISTENCE_UNKNOWN`).
     Unknown,
     /// The command was committed after the deadline (`DEADLINE_OVERSHOT_BUT_PERSISTED`).
     Overshot(Box<Answer>),
@@ -51,6 +58,7 @@ pub trait Core {
 pub struct EngineClient {
     lane: Lane,
     clock: Clock,
+    ended: Arc<dyn EndedRows>,
 }
 
 #[derive(Clone)]
@@ -71,18 +79,27 @@ pub type Canned = Rc<dyn Fn(UserId, Command) -> Result<Answer, AskError>>;
 impl EngineClient {
     /// The core on this thread.
     pub fn inline(core: Rc<dyn Core>, clock: Clock) -> EngineClient {
-        EngineClient { lane: Lane::Inline(core), clock }
+        EngineClient::of(Lane::Inline(core), clock)
     }
 
     /// Shard threads, by their inboxes.
     pub fn threaded(inboxes: Arc<[Arc<Ring<Envelope<Reply>>>]>, clock: Clock) -> EngineClient {
-        EngineClient { lane: Lane::Threaded(inboxes), clock }
+        EngineClient::of(Lane::Threaded(inboxes), clock)
     }
 
     /// Answers made by a test.
     #[cfg(any(test, feature = "testing"))]
     pub fn canned(answer: Canned) -> EngineClient {
-        EngineClient { lane: Lane::Canned(answer), clock: Clock::wall() }
+        EngineClient::of(Lane::Canned(answer), Clock::wall())
+    }
+
+    fn of(lane: Lane, clock: Clock) -> EngineClient {
+        EngineClient { lane, clock, ended: Arc::new(NoEndedRows) }
+    }
+
+    /// With these rows that have left memory; without them there are none.
+    pub fn with_ended(self, ended: Arc<dyn EndedRows>) -> EngineClient {
+        EngineClient { ended, ..self }
     }
 
     /// Whether commands run on this thread. Most answers are then ready when the call returns.
@@ -119,10 +136,90 @@ impl EngineClient {
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, AskError> {
         // The wait is a separate future. So the future of a request that is answered immediately stays small.
         let waiting = match self.hand_over(owner, command, received_at) {
+            Handed::Answered(Ok(Answer::Elsewhere(rest))) => {
+                let begun = self.clock.deadline_from(received_at);
+                return Box::pin(self.complete(rest, begun)).await;
+            }
+            Handed::Answered(Ok(Answer::LookUp(look_up))) => {
+                let begun = self.clock.deadline_from(received_at);
+                return Box::pin(self.look_up(look_up, begun)).await;
+            }
             Handed::Answered(answer) => return answer,
             Handed::Waits(waiting) => waiting,
         };
-        Box::pin(self.wait(waiting)).await
+        Box::pin(self.wait_and_look_up(waiting)).await
+    }
+
+    async fn wait_and_look_up(&self, waiting: Waiting) -> Result<Answer, AskError> {
+        let begun = waiting.begun;
+        match self.wait(waiting).await {
+            Ok(Answer::LookUp(look_up)) => self.look_up(look_up, begun).await,
+            answer => answer,
+        }
+    }
+
+    /// Has a command looked up away from the core thread, and sends it again with what was found, as often as the shard
+    /// asks for more. Its wait for the shard counts from its first arrival, and so does the deadline, from `begun`.
+    async fn look_up(&self, mut look_up: Box<LookUp>, begun: Timestamp) -> Result<Answer, AskError> {
+        loop {
+            let mut ending = Ending { client: self, owner: look_up.owner(), end: Some(look_up.end()) };
+            let left = WAIT_MAX_US.saturating_sub(self.clock.now().since(look_up.received_at()));
+            let found = match tokio::time::timeout(Duration::from_micros(left), self.ended.look_up(look_up)).await {
+                Ok(Ok(Ok(found))) => found,
+                Ok(Ok(Err(Unread::Busy))) => return Err(AskError::Busy),
+                // The reader failed.
+                Ok(Ok(Err(Unread::Unreadable)) | Err(_)) => return Err(AskError::Unknown),
+                Err(_) => return Ok(Answer::Refused(Reject::WaitedTooLong)),
+            };
+            let handed = self.hand_back(found, begun);
+            if !matches!(handed, Handed::Answered(Err(AskError::Busy))) {
+                // The shard ends the look-up.
+                ending.end = None;
+            }
+            let answer = match handed {
+                Handed::Answered(answer) => answer,
+                Handed::Waits(waiting) => self.wait(waiting).await,
+            };
+            match answer {
+                Ok(Answer::LookUp(again)) => look_up = again,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Hands over a command that was looked up.
+    fn hand_back(&self, found: Envelope<()>, begun: Timestamp) -> Handed {
+        let Envelope { owner, command, received_at, reply: () } = found;
+        let (now, handed_at) = self.clock.both();
+        let (sender, receiver) = oneshot::channel();
+        let envelope = |command| Envelope { owner, command, received_at, reply: Reply::Request(sender) };
+        match &self.lane {
+            Lane::Inline(core) => core.take(envelope(command), now),
+            Lane::Threaded(inboxes) => {
+                if inboxes[shard_of(owner, inboxes.len())].push(envelope(command)).is_err() {
+                    return Handed::Answered(Err(AskError::Busy));
+                }
+            }
+            #[cfg(any(test, feature = "testing"))]
+            Lane::Canned(answer) => return Handed::Answered(answer(owner, command)),
+        }
+        Handed::Waits(Waiting { receiver, handed_at, begun, changes: true })
+    }
+
+    /// Completes an answer with rows that have left memory. A query has no effect, so one that is not answered in time
+    /// may be sent again.
+    async fn complete(&self, rest: Box<Elsewhere>, begun: Timestamp) -> Result<Answer, AskError> {
+        let completed = self.ended.complete(rest);
+        match tokio::time::timeout(self.left(begun), completed).await {
+            Ok(Ok(Ok(answer))) => Ok(answer),
+            Ok(Ok(Err(Unread::Busy))) | Err(_) => Err(AskError::Busy),
+            Ok(Ok(Err(Unread::Unreadable)) | Err(_)) => Err(AskError::Unknown),
+        }
+    }
+
+    /// The time until the deadline of a request.
+    fn left(&self, begun: Timestamp) -> Duration {
+        Duration::from_micros(ANSWER_DEADLINE_US.saturating_sub(self.clock.steady().since(begun)))
     }
 
     /// Hands the command over; returns the answer if it is ready.
@@ -161,14 +258,32 @@ impl EngineClient {
     async fn wait(&self, waiting: Waiting) -> Result<Answer, AskError> {
         let Waiting { mut receiver, handed_at, begun, changes } = waiting;
         // The call may have answered it already.
-        if let Ok(answer) = receiver.try_recv() {
-            return in_time(answer, handed_at, begun, changes);
+        match receiver.try_recv() {
+            Ok(Answer::Elsewhere(rest)) => return self.complete(rest, begun).await,
+            Ok(answer) => return in_time(answer, handed_at, begun, changes),
+            Err(_) => {}
         }
-        let left = ANSWER_DEADLINE_US.saturating_sub(self.clock.steady().since(begun));
-        match tokio::time::timeout(Duration::from_micros(left), receiver).await {
+        match tokio::time::timeout(self.left(begun), receiver).await {
+            Ok(Ok(Answer::Elsewhere(rest))) => self.complete(rest, begun).await,
             Ok(Ok(answer)) => in_time(answer, self.clock.steady(), begun, changes),
             // The slot was dropped: the log is poisoned, or the core is gone.
             Ok(Err(_)) | Err(_) => Err(AskError::Unknown),
+        }
+    }
+}
+
+/// Ends a look-up that has no outcome: the rows cannot be read, or the client has gone. The later commands of its user
+/// then go on.
+struct Ending<'a> {
+    client: &'a EngineClient,
+    owner: UserId,
+    end: Option<Command>,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            self.client.tell(self.owner, end);
         }
     }
 }
@@ -195,8 +310,8 @@ fn in_time(answer: Answer, at: Timestamp, begun: Timestamp, changes: bool) -> Re
     let overshot = at.since(begun) > ANSWER_DEADLINE_US;
     match answer {
         Answer::Refused(Reject::NoRoom | Reject::Busy) => Err(AskError::Busy),
-        // A refusal has no effect, so a late one is an ordinary refusal.
-        answer if overshot && changes && !matches!(answer, Answer::Refused(_)) => {
+        // Neither a refusal nor a look-up has an effect, so a late refusal is an ordinary one.
+        answer if overshot && changes && !matches!(answer, Answer::Refused(_) | Answer::LookUp(_)) => {
             Err(AskError::Overshot(Box::new(answer)))
         }
         answer => Ok(answer),
@@ -211,6 +326,8 @@ fn is_answered_in_turn(command: &Command) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ended_rows::{EndedAnswer, answered};
+    use crate::testing::{OneOrder, one_ended_order};
     use host::runtime::runtime;
 
     /// The shard's limit of 2 s counts from the call, the deadline of 10 s from when the request was read.
@@ -238,5 +355,91 @@ mod tests {
             cases += 1;
         }
         println!("slow bodies: {cases} cases");
+    }
+
+    /// What ended rows answer.
+    #[derive(Clone, Copy, Debug)]
+    enum Reader {
+        Completes,
+        Refuses(Unread),
+        /// A defect: the receiver is closed.
+        Fails,
+        Never,
+    }
+
+    impl EndedRows for (Reader, OneOrder) {
+        fn look_up(&self, _: Box<LookUp>) -> crate::ended_rows::FoundCommand {
+            answered(Err(Unread::Unreadable))
+        }
+
+        fn complete(&self, elsewhere: Box<Elsewhere>) -> EndedAnswer {
+            match self.0 {
+                Reader::Completes => {
+                    let Ok(answer) = elsewhere.complete(&self.1);
+                    answered(Ok(answer))
+                }
+                Reader::Refuses(why) => answered(Err(why)),
+                Reader::Fails => tokio::sync::oneshot::channel().1,
+                Reader::Never => {
+                    let (sender, receiver) = tokio::sync::oneshot::channel();
+                    // Until the process ends.
+                    std::mem::forget(sender);
+                    receiver
+                }
+            }
+        }
+    }
+
+    /// An answer that needs ended rows, of a shard on this thread and of one behind a queue.
+    #[test]
+    fn ended_rows_complete_an_answer_or_say_why_not() {
+        let clock = Clock::fake(Timestamp(1_790_932_500 * SECOND));
+        let (rest, rows) = one_ended_order();
+        let runtime = runtime().expect("a runtime");
+        let mut cases = 0;
+        for (reader, body_us, expected) in [
+            (Reader::Completes, 0, "an order"),
+            (Reader::Refuses(Unread::Busy), 0, "busy"),
+            (Reader::Refuses(Unread::Unreadable), 0, "unknown"),
+            (Reader::Fails, 0, "unknown"),
+            // Nothing is left of the ten seconds: what is there is taken, and nothing is waited for.
+            (Reader::Completes, ANSWER_DEADLINE_US + 1, "an order"),
+            (Reader::Never, ANSWER_DEADLINE_US + 1, "busy"),
+        ] {
+            let read_at = clock.now();
+            let ended = Arc::new((reader, rows.clone()));
+            let answer = rest.clone();
+            let here = EngineClient {
+                clock: clock.clone(),
+                ..EngineClient::canned(Rc::new(move |_, _| Ok(Answer::Elsewhere(answer.clone()))))
+            };
+            let inbox: Arc<Ring<Envelope<Reply>>> = Arc::new(Ring::new(4));
+            let queued = EngineClient::threaded(Arc::from([inbox.clone()]), clock.clone());
+            clock.set(read_at.plus(body_us));
+            for (client, is_queued) in [(here, false), (queued, true)] {
+                if is_queued && body_us > 0 {
+                    // Its wait for the shard has ended before.
+                    continue;
+                }
+                let client = client.with_ended(ended.clone());
+                let shard = async {
+                    if is_queued {
+                        let Envelope { reply, .. } = inbox.pop().expect("it was handed over");
+                        reply.fill(Answer::Elsewhere(rest.clone()));
+                    }
+                };
+                let query = Command::Query(engine::command::Query::User);
+                let asking = async { tokio::join!(client.ask(UserId(1), query, read_at), shard).0 };
+                let found = match runtime.block_on(asking) {
+                    Ok(Answer::Order(_)) => "an order",
+                    Err(AskError::Busy) => "busy",
+                    Err(AskError::Unknown) => "unknown",
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(found, expected, "{reader:?}, queued: {is_queued}");
+                cases += 1;
+            }
+        }
+        println!("answers with ended rows: {cases} cases");
     }
 }

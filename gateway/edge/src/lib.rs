@@ -12,6 +12,7 @@
 //! | [`ws`] | streams: sockets and their frames |
 //! | [`groups`], [`description`] | the list of all endpoints, and the machine descriptions of endpoints and streams |
 //! | [`engine_client`] | sends a handler's command to the shard of its user, and says what a late answer means |
+//! | [`ended_rows`] | reads rows which have left memory, for answers and for commands |
 //! | [`app`] | state shared by all IO threads, and the state of one of them |
 //! | [`reads`], [`streams`] | what handlers read, and what open streams share |
 //! | [`published`] | what is shown beside markets and accounts |
@@ -25,6 +26,7 @@
 pub mod api;
 pub mod app;
 pub mod description;
+pub mod ended_rows;
 pub mod engine_client;
 pub mod groups;
 pub mod http;

@@ -4,6 +4,7 @@ use crate::api::integrations::port::Integrations;
 use crate::api::simulation::archive::Archive;
 use crate::api::simulation::exports::Exports;
 use crate::api::simulation::jobs::Jobs;
+use crate::ended_rows::EndedRows;
 use engine::book::Books;
 use engine::book::stretches::PriceHistory;
 use engine::directory::Directory;
@@ -26,6 +27,8 @@ pub struct Reads {
     pub clock: Clock,
     /// The price history.
     pub history: Box<dyn PriceHistory>,
+    /// Orders, fills and positions that have left memory.
+    pub ended: Arc<dyn EndedRows>,
     /// Spot prices of the assets of up-or-down markets.
     pub spot: Spot,
     /// Markets of the past; `None`: this server has no archive.

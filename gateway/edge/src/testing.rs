@@ -1,19 +1,27 @@
 //! A shard without a log, for tests of routes and of jobs: on the thread of its caller, or on a thread of its own.
 
 use crate::engine_client::Reply;
+use engine::amount::{Cash, Price, Qty};
 use engine::book::Books;
-use engine::command::{Answer, Command, CreateUser, Envelope};
+use engine::command::{Answer, Command, CreateUser, Envelope, Query};
+use engine::departed::{Departed, EndedOrder, EndedRequest, Leaving};
 use engine::directory::Directory;
-use engine::id::UserId;
+use engine::fact;
+use engine::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
+use engine::look_up::LookUp;
 use engine::market::catalog::Catalog;
+use engine::mutation::Mutation;
 use engine::notice::Notice;
+use engine::order::{CloseReason, Fill, Order, OrderTerms, Side, TimeInForce};
 use engine::ring::Ring;
 use engine::rules::Rules;
+use engine::shard::elsewhere::Elsewhere;
 use engine::shard::{Outbox, Room, Shard};
 use engine::time::Timestamp;
-use engine::user::Users;
+use engine::user::{Position, Users, WalletKind};
 use host::thread::Stop;
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -150,5 +158,97 @@ impl ShardThread {
         let envelope = Envelope { owner: UserId(user), command, received_at: self.now, reply: Reply::Thread(sender) };
         assert!(self.inbox.push(envelope).is_ok(), "there is room");
         answered.recv_timeout(PATIENCE).expect("an answer")
+    }
+}
+
+/// A query about an order that has left memory, as a shard answers it, and the order.
+pub fn one_ended_order() -> (Box<Elsewhere>, OneOrder) {
+    let id = OrderId(UserId(1).object(3));
+    match about_one_ended_order(Command::Query(Query::Order(id))) {
+        (Answer::Elsewhere(rest), order) => (rest, order),
+        (other, _) => panic!("the order is not in memory: {other:?}"),
+    }
+}
+
+/// A cancel of that order, as a shard hands it back.
+pub fn one_cancel_of_an_ended_order() -> Box<LookUp> {
+    match about_one_ended_order(Command::Cancel { order: OrderId(UserId(1).object(3)) }) {
+        (Answer::LookUp(look_up), _) => look_up,
+        (other, _) => panic!("the order is not in memory: {other:?}"),
+    }
+}
+
+/// The answer of a shard of whose user 1 the order of number 3 has left memory, and that order.
+fn about_one_ended_order(command: Command) -> (Answer, OneOrder) {
+    let (owner, at) = (UserId(1), Timestamp(5));
+    let (wallet, key) = (WalletId(owner.object(1)), KeyId(owner.object(2)));
+    let id = OrderId(owner.object(3));
+    let (kind, baseline) = (WalletKind::Api, Cash::from_dollars(100));
+    let mut terms = OrderTerms::limit(wallet, key, InstrumentId(0), Side::Buy, Price(5_000), Qty::from_shares(1));
+    terms.time_in_force = TimeInForce::Ioc;
+    let facts = [
+        Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at }),
+        Mutation::WalletOpened(fact::WalletOpened {
+            wallet,
+            kind,
+            label: None,
+            baseline,
+            generation: 1,
+            parent: None,
+            at,
+        }),
+        Mutation::OrderPlaced(fact::OrderPlaced { order: id, terms, counted: true, at }),
+        Mutation::OrderClosed(fact::OrderClosed { order: id, reason: CloseReason::FakNoFill, at }),
+    ];
+    let mut users = Users::default();
+    facts.iter().for_each(|fact| users.apply(owner, fact));
+    let order = users.get(owner).and_then(|user| user.order(id)).expect("it was placed").clone();
+    users.depart(&Leaving { user: owner, orders: vec![id], positions: Vec::new() });
+    users.set_departed_upto(1);
+    let (rules, books, catalog) = (Arc::new(Rules::default()), Arc::new(Books::new()), Arc::new(Catalog::new()));
+    let mut shard = Shard::new(0, 1, users, rules, books, catalog, Arc::new(Directory::default()));
+    let mut answers = Answers::default();
+    shard.take(Envelope { owner, command, received_at: at, reply: () }, at, &mut answers);
+    (answers.0.pop().expect("an answer"), OneOrder(EndedOrder { order, fills: Vec::new() }))
+}
+
+/// One order that has left memory.
+#[derive(Clone)]
+pub struct OneOrder(pub EndedOrder);
+
+impl Departed for OneOrder {
+    type Error = Infallible;
+
+    fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, Infallible> {
+        Ok((id == self.0.order.id).then(|| self.0.clone()))
+    }
+
+    fn position(&self, _: PositionId) -> Result<Option<Position>, Infallible> {
+        Ok(None)
+    }
+
+    fn orders(
+        &self,
+        _: Option<MarketId>,
+        before: Option<OrderId>,
+    ) -> impl Iterator<Item = Result<EndedOrder, Infallible>> {
+        let is_below = before.is_none_or(|before| self.0.order.id < before);
+        is_below.then(|| Ok(self.0.clone())).into_iter()
+    }
+
+    fn fills(&self, _: Option<TradeId>) -> impl Iterator<Item = Result<(Fill, Order), Infallible>> {
+        std::iter::empty()
+    }
+
+    fn positions(&self, _: Option<PositionId>) -> impl Iterator<Item = Result<Position, Infallible>> {
+        std::iter::empty()
+    }
+
+    fn request(&self, _: &str) -> Result<Option<EndedRequest>, Infallible> {
+        Ok(None)
+    }
+
+    fn signed_order(&self, _: &[u8; 32]) -> Result<Option<OrderId>, Infallible> {
+        Ok(None)
     }
 }

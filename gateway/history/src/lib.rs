@@ -1,5 +1,5 @@
-//! The history store: what has ended, in sorted tables on disk. Today it holds the server's own price history: midpoints
-//! by minute and by hour, kept across restarts and kills.
+//! The history store: what has ended, in sorted tables on disk. It holds the server's own price history, midpoints by
+//! minute and by hour, and rows that left memory: ended orders with their fills, closed positions, remembered requests.
 //!
 //! | File | Holds |
 //! |---|---|
@@ -7,8 +7,12 @@
 //! | `prices.rs` | the open hours in memory, what is written and when, answers to queries |
 //! | `row.rs` | keys and values as bytes |
 //! | `store.rs` | the tables on disk; the only file that knows their engine |
+//! | `store/journal.rs` | the end and the cut of a journal |
+//! | `store/spaces.rs` | the keyspaces of ended rows |
+//! | `ended.rs` | ended rows: keys, values, manifest, writer, reader |
 //! | `opening.rs` | the opening of the store, in pieces |
 //! | `earlier.rs` | takes over the files of the format before the store |
+//! | `filters.rs` | which ids and hashes may be among the rows that have left memory |
 //! | `files.rs` | the files of the tables at one moment, for a backup |
 //! | `check.rs` | sizes and damage of a stopped store |
 //!
@@ -29,7 +33,9 @@
 
 mod check;
 mod earlier;
+mod ended;
 mod files;
+pub mod filters;
 mod opening;
 mod prices;
 mod recorder;
@@ -40,6 +46,7 @@ mod testing;
 
 pub use check::{Checked, Damage, Sizes, TableSize, check, sizes};
 pub use earlier::is_earlier;
+pub use ended::{EndedOf, EndedReader, EndedStore, EndedWriter, id_hash};
 pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 pub use files::{StoreFile, is_store_file, store_files};
 pub use prices::set_back;
@@ -194,6 +201,7 @@ pub struct History {
     /// The store is not open yet.
     opening: Option<Opening>,
     prices: Prices,
+    ended: EndedStore,
     /// The newest minute that the store had when it was opened; the recorder has its start in seconds.
     known: u32,
     known_to: Arc<AtomicU64>,
@@ -220,9 +228,11 @@ impl History {
         fills: Fills,
     ) -> (History, Recorder, Reader) {
         let ((messages, receiver), known_to) = (Messages::channel(), Arc::default());
+        let ended = if dir.is_some() { EndedStore::opening() } else { EndedStore::missing() };
         let history = History {
-            opening: dir.map(|dir| Opening::new(dir, cache_bytes)),
+            opening: dir.map(|dir| Opening::new(dir, cache_bytes, ended.clone())),
             prices: Prices::in_memory(),
+            ended,
             known: 0,
             known_to: Arc::clone(&known_to),
             is_replay: false,
@@ -235,6 +245,11 @@ impl History {
             waiting: VecDeque::new(),
         };
         (history, Recorder::new(messages.clone(), known_to), Reader::new(messages))
+    }
+
+    /// The ended rows, which can be read and written when the job has opened the store.
+    pub fn ended(&self) -> EndedStore {
+        self.ended.clone()
     }
 
     /// Begins with what was opened.

@@ -10,6 +10,7 @@
 //! written stay in memory while there is room for them, and are then dropped. What was written can be read meanwhile.
 
 use super::earlier;
+use super::ended::EndedStore;
 use super::row::{
     About, BATCH_ROWS, Key, MARKETS_MAX, Row, UNSEALED_MAX, fold_hour, key, minutes_of, read_candle, slot, write_candle,
 };
@@ -77,6 +78,8 @@ pub struct Prices {
 struct Tables {
     folder: PathBuf,
     cache_bytes: u64,
+    /// The ended rows, which are in the same database.
+    ended: EndedStore,
     /// `None`: it could not be opened again.
     store: Option<Store>,
     /// When writing failed. The store is then only read, until it is opened again.
@@ -121,9 +124,14 @@ impl Tables {
             }
             // Also if the opening fails.
             self.failed = Some(Instant::now());
-            // Closed first: nothing opens it twice.
+            // Closed first: nothing opens it twice. Ended rows that are being written keep it open.
+            if !self.ended.withdraw() {
+                return Err(StoreError::Busy);
+            }
             self.store = None;
-            self.store = Some(Store::open_existing(&self.folder, self.cache_bytes)?);
+            let store = Store::open_existing(&self.folder, self.cache_bytes)?;
+            self.ended.publish(store.spaces());
+            self.store = Some(store);
             self.failed = None;
         }
         self.store.as_mut().ok_or(StoreError::Busy)
@@ -163,10 +171,11 @@ impl Prices {
     }
 
     /// The prices of a store in that folder.
-    pub fn of(store: Store, folder: PathBuf, cache_bytes: u64) -> Prices {
+    pub fn of(store: Store, folder: PathBuf, cache_bytes: u64, ended: EndedStore) -> Prices {
         let about = store.known.clone();
         let partial = about.unsealed.clone();
-        let tables = Tables { folder, cache_bytes, store: Some(store), failed: None, unreadable: Cell::default() };
+        let (store, unreadable) = (Some(store), Cell::default());
+        let tables = Tables { folder, cache_bytes, ended, store, failed: None, unreadable };
         Prices { tables: Some(tables), about, partial, ..Prices::in_memory() }
     }
 

@@ -142,7 +142,7 @@ impl About {
     }
 }
 
-fn write_leb(mut number: u64, out: &mut Vec<u8>) {
+pub fn write_leb(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -151,7 +151,7 @@ fn write_leb(mut number: u64, out: &mut Vec<u8>) {
 }
 
 /// Takes a number from the front. `None` if it does not end, or does not fit.
-fn read_leb(bytes: &mut &[u8]) -> Option<u64> {
+pub fn read_leb(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for (at, byte) in bytes.iter().enumerate().take(LEB_BYTES_MAX) {
         // The tenth byte has room for one bit.

@@ -16,16 +16,24 @@
 //!   are reports of that. Here such a write is refused with [`StoreError::Busy`].
 //! - Memory tables are written to disk together. Otherwise a table that is seldom written to would keep old journals.
 
+mod error;
+mod journal;
+mod spaces;
+
+pub use error::StoreError;
+pub use journal::{JOURNAL, end_of_batches};
+pub use spaces::{Space, Spaces};
+
 use crate::row::{About, Key, read_key};
 use fjall::compaction::Leveled;
 use fjall::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
 use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
-use std::fmt;
+use journal::{cut_journal, is_journal, newest_journal, put_back};
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,12 +53,6 @@ const FORMAT: u8 = 3;
 pub const KEYSPACES: &str = "keyspaces";
 pub const CURRENT: &str = "current";
 pub const TABLES: &str = "tables";
-/// Extension of journals.
-pub const JOURNAL: &str = "jnl";
-/// Extension of a whole journal that is damaged, while parts of it are tried.
-const DAMAGED: &str = "damaged";
-/// The last bytes of each batch in a journal.
-const BATCH_END: &[u8] = b"FJL\x03";
 /// Name of the row in [`Table::About`].
 const ABOUT: &[u8] = b"prices";
 
@@ -68,73 +70,9 @@ const BLOCK_BYTES: u32 = 8 << 10;
 /// A writer is refused from these numbers on. The engine blocks it from 4 memory tables and 30 files on.
 const MEMORY_TABLES_MAX: usize = 3;
 const LEVEL_FILES_MAX: usize = 26;
-/// Bytes of a journal that are read at a time.
-const PIECE_BYTES: usize = 256 << 10;
 /// How long [`Store::wait`] waits, and looks.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const WAIT_STEP: Duration = Duration::from_millis(5);
-
-/// Why the store cannot be used.
-#[derive(Debug)]
-pub enum StoreError {
-    /// The system's.
-    Io(io::Error),
-    /// The files are not those of a whole store.
-    Damaged(String),
-    /// As [`StoreError::Damaged`], and it may be that a journal has a hole or wrong bytes.
-    Journal(String),
-    /// Written by a later program.
-    Later(String),
-    /// Another process has it open.
-    InUse,
-    /// Writing is refused for now: the engine does not keep up.
-    Busy,
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Io(error) => error.fmt(f),
-            StoreError::Damaged(why) | StoreError::Journal(why) => write!(f, "it is damaged: {why}"),
-            StoreError::Later(what) => write!(f, "it was written by a later program: {what}"),
-            StoreError::InUse => f.write_str("it is in use by another process"),
-            StoreError::Busy => f.write_str("tables are not written to disk fast enough"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
-
-impl From<StoreError> for io::Error {
-    fn from(error: StoreError) -> io::Error {
-        match error {
-            StoreError::Io(error) => error,
-            error => io::Error::other(error),
-        }
-    }
-}
-
-impl From<io::Error> for StoreError {
-    fn from(error: io::Error) -> StoreError {
-        StoreError::Io(error)
-    }
-}
-
-impl From<fjall::Error> for StoreError {
-    fn from(error: fjall::Error) -> StoreError {
-        match error {
-            fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error))
-                if error.kind() != io::ErrorKind::UnexpectedEof =>
-            {
-                StoreError::Io(error)
-            }
-            fjall::Error::Poisoned => StoreError::Io(io::Error::other("an earlier write failed")),
-            fjall::Error::Locked => StoreError::InUse,
-            fjall::Error::JournalRecovery(why) => StoreError::Journal(format!("{why} of a journal")),
-            error => StoreError::Damaged(error.to_string()),
-        }
-    }
-}
 
 /// The tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -446,6 +384,14 @@ impl Store {
         self.about.insert(ABOUT, bytes).expect("written");
     }
 
+    /// Handles of the keyspaces of ended rows, which keep the database open.
+    ///
+    /// # Errors
+    /// [`StoreError`] if one of them cannot be opened.
+    pub fn spaces(&self) -> Result<Spaces, StoreError> {
+        Spaces::of(&self.db, &self.about)
+    }
+
     pub fn size(&self, table: Table) -> Size {
         let table = self.table(table);
         Size { bytes: table.disk_space(), files: table.table_count() }
@@ -540,129 +486,6 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// Whether the name is a number, without its extension.
 fn is_numbered(path: &Path) -> bool {
     path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| stem.parse::<u64>().is_ok())
-}
-
-fn is_journal(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == JOURNAL)
-}
-
-/// The journal that is written to.
-fn newest_journal(place: &Path) -> io::Result<Option<PathBuf>> {
-    let mut newest = None;
-    for entry in fs::read_dir(place)? {
-        let path = entry?.path();
-        let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
-        if let Some(number) = number.filter(|_| is_journal(&path)) {
-            newest = newest.max(Some((number, path)));
-        }
-    }
-    Ok(newest.map(|(_, path)| path))
-}
-
-/// Undoes what a crash during [`cut_journal`] left: a whole journal under its other name counts again. It is removed if
-/// the journal that counts has batches that it lacks: then it is not whole, or the store was written to since.
-fn put_back(place: &Path) -> io::Result<()> {
-    for whole in entries(place)? {
-        if whole.extension().is_none_or(|extension| extension != DAMAGED) {
-            continue;
-        }
-        let journal = whole.with_extension(JOURNAL);
-        if journal.try_exists()? && has_more(&journal, &whole)? {
-            fs::remove_file(&whole)?;
-        } else {
-            fs::rename(&whole, &journal)?;
-        }
-        sync_folder(place)?;
-    }
-    Ok(())
-}
-
-/// Whether a journal has batches where it differs from another one, or after the end of that one.
-fn has_more(journal: &Path, other: &Path) -> io::Result<bool> {
-    let (end, own, other) = (end_of_batches(&File::open(journal)?)?, fs::read(journal)?, fs::read(other)?);
-    let same = own.iter().zip(&other).take_while(|(own, other)| own == other).count();
-    Ok(end > same as u64)
-}
-
-/// Makes the names in a folder durable.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// Where the last batch of a journal seems to end; zeros without meaning may follow.
-///
-/// # Errors
-/// The system's.
-pub fn end_of_batches(journal: &File) -> io::Result<u64> {
-    let mut bytes = vec![0; PIECE_BYTES + BATCH_END.len() - 1];
-    let mut piece_end = journal.metadata()?.len();
-    while piece_end > 0 {
-        let from = piece_end.saturating_sub(PIECE_BYTES as u64);
-        // With the first bytes of the piece after it, which may have the rest of an end.
-        let mut length = 0;
-        while length < bytes.len()
-            && let read @ 1.. = journal.read_at(&mut bytes[length..], from + length as u64)?
-        {
-            length += read;
-        }
-        if let Some(at) = memchr::memmem::rfind(&bytes[..length], BATCH_END) {
-            return Ok(from + (at + BATCH_END.len()) as u64);
-        }
-        piece_end = from;
-    }
-    Ok(0)
-}
-
-/// Opens a store whose newest journal the engine refuses, with as much of it as the engine takes: a journal is taken up
-/// to a place and refused beyond it, so that a binary search over the ends of its batches finds the place.
-///
-/// The whole journal has another name until the store is open, and copies of its first bytes are tried in its place. It
-/// is never written to, and its names are durable before and after: so a crash at any point leaves it, or what was
-/// taken of it. Returns how many bytes of batches were not.
-fn cut_journal(journal: &Path, place: &Path, cache_bytes: u64) -> Result<(Store, u64), StoreError> {
-    let whole = journal.with_extension(DAMAGED);
-    let bytes = fs::read(journal)?;
-    File::open(journal)?.sync_all()?;
-    fs::rename(journal, &whole)?;
-    sync_folder(place)?;
-    let cut = cut_open(journal, &bytes, place, cache_bytes);
-    match &cut {
-        Ok((store, _)) => {
-            store.sync()?;
-            // The cut journal has its name before the whole one is gone, which it is before the next write: otherwise a
-            // power cut could bring the whole one back.
-            sync_folder(place)?;
-            fs::remove_file(&whole)?;
-        }
-        Err(_) => fs::rename(&whole, journal)?,
-    }
-    sync_folder(place)?;
-    cut
-}
-
-/// Opens a store with as many batches of its newest journal as the engine takes, and returns how many bytes of batches
-/// it does not.
-fn cut_open(journal: &Path, bytes: &[u8], place: &Path, cache_bytes: u64) -> Result<(Store, u64), StoreError> {
-    let opens = |end: usize| -> Result<Store, StoreError> {
-        fs::write(journal, &bytes[..end])?;
-        Store::open_at(place, cache_bytes)
-    };
-    // If this is refused, the damage is elsewhere.
-    drop(opens(0)?);
-    let mut ends = vec![0];
-    ends.extend(memchr::memmem::find_iter(bytes, BATCH_END).map(|at| at + BATCH_END.len()));
-    let (mut taken, mut refused) = (0, ends.len());
-    while refused - taken > 1 {
-        let middle = taken + (refused - taken) / 2;
-        match opens(ends[middle]) {
-            Ok(_) => taken = middle,
-            Err(StoreError::Journal(_)) => refused = middle,
-            Err(error) => return Err(error),
-        }
-    }
-    let store = opens(ends[taken])?;
-    let left = fs::metadata(journal)?.len();
-    Ok((store, (ends[ends.len() - 1] as u64).saturating_sub(left)))
 }
 
 /// Removes rows before a time from a table of prices.

@@ -1,6 +1,7 @@
 //! What tests of several files share.
 
 use crate::earlier::Step;
+use crate::ended::EndedStore;
 use crate::files::store_files;
 use crate::opening::Opening;
 use crate::prices::Prices;
@@ -13,7 +14,7 @@ impl Prices {
     /// Opens the prices of a folder as the job does; without a usable one they are kept only in memory.
     pub fn open(folder: Option<&Path>, cache_bytes: u64) -> Prices {
         let Some(folder) = folder else { return Prices::in_memory() };
-        let mut opening = Opening::new(folder.to_owned(), cache_bytes);
+        let mut opening = Opening::new(folder.to_owned(), cache_bytes, EndedStore::opening());
         while opening.step() != Step::Over {
             std::thread::yield_now();
         }

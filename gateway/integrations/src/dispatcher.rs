@@ -17,6 +17,7 @@ use crate::target::{LookUp, Rules};
 use ahash::AHashMap;
 use edge::api::integrations::message::{Message, market_of};
 use edge::api::integrations::port::{Delivery, DeliveryOutcome, NoTarget, NotSent, SentMail};
+use edge::ended_rows::EndedRows;
 use edge::engine_client::Reply;
 use edge::http::mailbox::is_mailbox;
 use engine::command::{AlertOutcome, Answer, Command, Envelope, Query};
@@ -61,6 +62,8 @@ pub struct Parts {
     pub figures: Arc<Figures>,
     /// Of each shard.
     pub inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
+    /// Orders and positions that have left memory.
+    pub ended: Arc<dyn EndedRows>,
     pub clock: Clock,
     pub catalog: Arc<Catalog>,
     /// True as soon as the markets of the log are in the catalogue; an alert about a market waits for it. It may end
@@ -220,7 +223,7 @@ impl Dispatcher {
             owing: parts.owing,
             deliveries: parts.deliveries,
             figures: parts.figures,
-            shards: Shards::new(parts.inboxes, parts.clock),
+            shards: Shards::new(parts.inboxes, parts.clock, parts.ended),
             catalog: parts.catalog,
             rules,
             poster,

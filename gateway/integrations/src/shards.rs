@@ -1,10 +1,12 @@
 //! Commands to the shards, until they are answered.
 
+use edge::ended_rows::EndedRows;
 use edge::engine_client::Reply;
 use engine::command::{Answer, Command, Envelope};
 use engine::id::UserId;
 use engine::reject::Reject;
 use engine::ring::Ring;
+use engine::shard::elsewhere::Elsewhere;
 use engine::shard::shard_of;
 use host::clock::Clock;
 use std::sync::Arc;
@@ -22,16 +24,26 @@ pub struct Shards {
     inboxes: Vec<Arc<Ring<Envelope<Reply>>>>,
     pub clock: Clock,
     places: Semaphore,
+    /// Orders and positions that have left memory.
+    ended: Arc<dyn EndedRows>,
 }
 
 impl Shards {
-    pub fn new(inboxes: Vec<Arc<Ring<Envelope<Reply>>>>, clock: Clock) -> Shards {
-        Shards { inboxes, clock, places: Semaphore::new(ASKED_MAX) }
+    pub fn new(inboxes: Vec<Arc<Ring<Envelope<Reply>>>>, clock: Clock, ended: Arc<dyn EndedRows>) -> Shards {
+        Shards { inboxes, clock, places: Semaphore::new(ASKED_MAX), ended }
     }
 
     /// The answer of the user's shard; the command is sent again until there is one. It does not return while the log has
-    /// no room or has failed: its task ends with the server.
+    /// no room or has failed, or rows that have left memory cannot be read: its task ends with the server.
     pub async fn ask(&self, owner: UserId, command: impl Fn() -> Command) -> Answer {
+        match self.answer(owner, command).await {
+            Answer::Elsewhere(rest) => self.completed(rest).await,
+            answer => answer,
+        }
+    }
+
+    /// The answer of the shard alone.
+    async fn answer(&self, owner: UserId, command: impl Fn() -> Command) -> Answer {
         let inbox = &self.inboxes[shard_of(owner, self.inboxes.len())];
         let _place = self.places.acquire().await;
         loop {
@@ -44,6 +56,16 @@ impl Shards {
                     Err(_) | Ok(Answer::Refused(Reject::NoRoom | Reject::Busy | Reject::WaitedTooLong)) => {}
                     Ok(answer) => return answer,
                 }
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+    }
+
+    /// The answer with rows that have left memory; they are read again until they can be. It holds up no other answer.
+    async fn completed(&self, rest: Box<Elsewhere>) -> Answer {
+        loop {
+            if let Ok(Ok(answer)) = self.ended.complete(rest.clone()).await {
+                return answer;
             }
             tokio::time::sleep(AGAIN_AFTER).await;
         }

@@ -1,15 +1,20 @@
 use super::*;
+use edge::ended_rows::{EndedAnswer, EndedRows, FoundCommand, Unread, answered};
+use edge::testing::OneOrder;
 use engine::amount::{Cash, Qty};
 use engine::book::registry::Books;
 use engine::command::{Answer, Command, Query, Wallets};
+use engine::departed::{EndedOrder, Leaving};
 use engine::directory::Directory;
 use engine::fact;
 use engine::id::{OrderId, UserId, WalletId};
+use engine::look_up::LookUp;
 use engine::market::catalog::Catalog;
 use engine::mutation::{Mutation, codec};
-use engine::order::Status;
+use engine::order::{CloseReason, Status};
 use engine::reject::Reject;
 use engine::rules::{Rules, SWEEP_ORDERS_PER_RECORD_MAX, UNRELEASED_MAX_US, WAIT_MAX_US};
+use engine::shard::elsewhere::Elsewhere;
 use engine::time::SECOND;
 use engine::time::Timestamp;
 use engine::user::{Users, WalletKind};
@@ -187,6 +192,80 @@ fn a_write_after_an_unreleased_one_waits_in_the_inline_layout() {
         let Ok(Answer::Order(order)) = driven.client.ask(OWNER, query, clock.now()).await else { panic!("an order") };
         assert_eq!(order.order.status(), Status::Pending, "a refused write leaves nothing");
     });
+}
+
+/// A reader of rows that have left memory, which answers when the test lets it.
+#[derive(Default)]
+struct SlowReader(std::sync::Mutex<Vec<(Box<LookUp>, FoundSender)>>);
+
+type FoundSender = tokio::sync::oneshot::Sender<Result<Envelope<()>, Unread>>;
+
+impl EndedRows for SlowReader {
+    fn complete(&self, _: Box<Elsewhere>) -> EndedAnswer {
+        answered(Err(Unread::Unreadable))
+    }
+
+    fn look_up(&self, look_up: Box<LookUp>) -> FoundCommand {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.0.lock().expect("no panic").push((look_up, sender));
+        receiver
+    }
+}
+
+/// The inline layout: commands after one that is looked up are decided after it, and nothing else wakes the core.
+#[test]
+fn commands_after_a_look_up_wait_in_the_inline_layout() {
+    let mut cases = 0;
+    for durability in BOTH {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let clock = Clock::fake(START);
+        let mut users = resting(4);
+        let gone = OrderId(OWNER.object(3));
+        let closed = fact::OrderClosed { order: gone, reason: CloseReason::UserCancelled, at: START };
+        users.apply(OWNER, &Mutation::OrderClosed(closed));
+        let order = users.get(OWNER).and_then(|user| user.order(gone)).expect("in memory").clone();
+        users.set_departed_upto(7);
+        users.depart(&Leaving { user: OWNER, orders: vec![gone], positions: Vec::new() });
+        let local = tokio::task::LocalSet::new();
+        local.block_on(&runtime().expect("a runtime"), async {
+            let mut driven = driven(place.path(), users, &clock, durability);
+            let reader = Arc::new(SlowReader::default());
+            driven.client = driven.client.clone().with_ended(reader.clone());
+            let cancel = |number: u32| {
+                let (client, clock) = (driven.client.clone(), clock.clone());
+                let command = Command::Cancel { order: OrderId(OWNER.object(number)) };
+                tokio::task::spawn_local(async move { client.ask(OWNER, command, clock.now()).await })
+            };
+            // An open order, the one that has gone, one of a number that is a wallet, and an open one.
+            let asked = [2, 3, 1, 4].map(cancel);
+            for _ in 0..8 {
+                tokio::task::yield_now().await;
+            }
+            assert!(asked[1..].iter().all(|asked| !asked.is_finished()), "{durability:?}: they keep their order");
+            let mut looked_up = 0;
+            while asked.iter().any(|asked| !asked.is_finished()) {
+                let waiting = reader.0.lock().expect("no panic").pop();
+                if let Some((look_up, sender)) = waiting {
+                    let found = look_up.found(&OneOrder(EndedOrder { order: order.clone(), fills: Vec::new() }));
+                    sender.send(found.map_err(|never| match never {})).expect("it waits");
+                    looked_up += 1;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            let mut answers = Vec::new();
+            for asked in asked {
+                answers.push(match asked.await.expect("no panic") {
+                    Ok(Answer::Order(_)) => None,
+                    Ok(Answer::Refused(reject)) => Some(reject),
+                    other => panic!("{other:?}"),
+                });
+            }
+            let expected = [None, Some(Reject::OrderNotCancellable), Some(Reject::OrderNotFound), None];
+            assert_eq!((answers.as_slice(), looked_up), (&expected[..], 2), "{durability:?}");
+            cases += answers.len();
+        });
+    }
+    println!("look-ups through the core: {cases} cases");
 }
 
 /// Any number of simultaneous commands are all answered, and no other event makes the log sync.

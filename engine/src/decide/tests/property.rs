@@ -13,19 +13,19 @@ use crate::time::SECOND;
 const SEEDS: u64 = 24;
 const STEPS: usize = 1_500;
 
-struct Dice(u64);
+pub(super) struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 
-    fn one_of<'a>(&mut self, words: &[&'a str]) -> &'a str {
+    pub fn one_of<'a>(&mut self, words: &[&'a str]) -> &'a str {
         words[self.roll(words.len() as u64) as usize]
     }
 
-    fn cents(&mut self, from: u64, to: u64) -> String {
+    pub fn cents(&mut self, from: u64, to: u64) -> String {
         let cents = from + self.roll(to - from);
         format!("0.{cents:02}")
     }
@@ -47,7 +47,7 @@ const FLAGS: [&str; 12] = [
     "depletion_covers_market_orders",
 ];
 
-fn step(dice: &mut Dice) -> String {
+pub(super) fn step(dice: &mut Dice) -> String {
     let token = dice.one_of(&["Y", "N", "Y1", "N1"]);
     match dice.roll(100) {
         0..8 => {

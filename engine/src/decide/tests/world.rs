@@ -1,6 +1,7 @@
 //! The world of a scenario: one venue, one shard, and all its records.
 
 use super::Count;
+use super::store::Store;
 use super::words::{cash, level, number, price, span, tier, token};
 use crate::amount::{Cash, Price, Qty, TickSize};
 use crate::book::{BookSide, BookWriter, Books, LastTrade, Stated};
@@ -114,6 +115,10 @@ pub struct World {
     balance: Option<Cash>,
     /// Time of the last record.
     pub(super) recorded_at: Timestamp,
+    /// Rows that have left memory.
+    pub(super) store: Option<Store>,
+    /// Every answer, in a world that is compared with another.
+    pub(super) answered: Option<Vec<String>>,
 }
 
 impl World {
@@ -146,6 +151,8 @@ impl World {
             grant: None,
             balance: None,
             recorded_at: START,
+            store: None,
+            answered: None,
         };
         if !text.lines().any(|line| line.starts_with("market 0 ")) {
             world.act("market 0 weather 0.01");
@@ -195,10 +202,22 @@ impl World {
         let (owner, now, reply) = (self.user, self.now, self.next_reply);
         self.next_reply += 1;
         self.shard();
-        let envelope = Envelope { owner, command, received_at: Timestamp(now.0 - waited), reply };
-        let shard = self.shard.as_mut().expect("made just now");
+        let mut envelope = Envelope { owner, command, received_at: Timestamp(now.0 - waited), reply };
         let before = self.out.records.len();
-        shard.take(envelope, now, &mut self.out);
+        loop {
+            let shard = self.shard.as_mut().expect("made just now");
+            shard.take(envelope, now, &mut self.out);
+            let Some((to, Answer::LookUp(look_up))) =
+                self.out.answers.pop_if(|(to, answer)| *to == reply && matches!(answer, Answer::LookUp(_)))
+            else {
+                break;
+            };
+            let found = self.store.as_mut().expect("rows have left memory").look_up(*look_up);
+            self.leave_meanwhile();
+            let Envelope { owner, command, received_at, reply: () } = found;
+            envelope = Envelope { owner, command, received_at, reply: to };
+        }
+        let shard = self.shard.as_mut().expect("made just now");
         if self.out.records.len() > before {
             self.recorded_at = now;
         }
@@ -210,7 +229,11 @@ impl World {
         }
         // A driver of turns continues while there is more.
         while shard.has_work() && shard.turn(&self.inbox, now, &mut self.out) {}
-        self.out.answers.pop().expect("it was there").1
+        let answer = self.out.answers.pop().expect("it was there").1;
+        if let Some(answers) = &mut self.answered {
+            answers.push(format!("{answer:?}"));
+        }
+        answer
     }
 
     /// A trade at the venue, handed to the shard but not processed yet.

@@ -21,7 +21,7 @@ pub mod key;
 mod keyed;
 mod leaving;
 pub mod ledger;
-mod placement_cash;
+pub(crate) mod placement_cash;
 pub mod position;
 pub mod quota;
 pub mod rows;

@@ -239,6 +239,7 @@ impl Code {
             Reject::InsufficientLiquidity { .. } => Code::InsufficientLiquidity,
             Reject::InsufficientBalance { .. } => Code::InsufficientBalance,
             Reject::ExecutionError => Code::ExecutionError,
+            Reject::RowMissing => Code::PersistenceUnknown,
             Reject::OrderNotFound => Code::OrderNotFound,
             Reject::OrderNotCancellable => Code::OrderNotCancellable,
             Reject::BacktestsSpent { .. } | Reject::BacktestRequestsFull { .. } => Code::BacktestMonthlyCap,

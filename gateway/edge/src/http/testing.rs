@@ -11,6 +11,7 @@ use crate::api::simulation::archive::Archive;
 use crate::api::simulation::exports::Exports;
 use crate::api::simulation::jobs::Jobs;
 use crate::app::{App, Edge, Instance};
+use crate::ended_rows::NoEndedRows;
 use crate::engine_client::{AskError, EngineClient};
 use crate::published::Published;
 use crate::reads::Reads;
@@ -225,6 +226,7 @@ impl World {
                 rules,
                 clock: clock.clone(),
                 history,
+                ended: Arc::new(NoEndedRows),
                 spot,
                 archive,
                 jobs,

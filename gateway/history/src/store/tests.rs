@@ -1,3 +1,4 @@
+use super::journal::{BATCH_END, DAMAGED};
 use super::*;
 use crate::files::{is_store_file, store_files};
 use crate::row::{key, write_candle};

@@ -68,6 +68,7 @@ impl Lab {
             deliveries: deliveries.clone(),
             figures: figures.clone(),
             inboxes: vec![shard.inbox.clone()],
+            ended: Arc::new(edge::ended_rows::NoEndedRows),
             clock: Clock::fake(NOW),
             catalog: Arc::new(Catalog::new()),
             is_listed: watch::channel(true).1,

@@ -299,5 +299,6 @@ fn archive() -> Vec<Setting> {
             "Ended orders of a user that stay in memory, at most, and closed positions. Older ones leave it with the next \
              checkpoint, however recent they are.",
         ),
+        integer("history.readers", 2, 1..=16, "Threads that read orders, trades and positions which have left memory."),
     ]
 }

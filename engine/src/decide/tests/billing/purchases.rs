@@ -11,7 +11,7 @@ fn a_placement_is_looked_up_across_deposits() {
     world.act("book Y bids 0.38x100000 asks 0.40x100000");
     world.act(&format!("buy Y 1000 limit 0.30 from={}", wallet & 0xff));
     let order = the_user(&world).trading().orders.last().expect("it was placed").clone();
-    let available = |world: &World| the_user(world).available_at_placement(&order, Timestamp(0));
+    let available = |world: &World| the_user(world).available_at_placement(&order, Timestamp(0)).known();
     let then = Some(Cash::from_dollars(10_000 - 300));
     assert_eq!(available(&world), then);
     for (secs, news) in [
@@ -30,7 +30,7 @@ fn a_placement_is_looked_up_across_deposits() {
     let order = the_user(&world).trading().orders.last().expect("it was placed").clone();
     world.now = order.created_at;
     assert_eq!(bill(&mut world, event("last", 0, purchase("pi_4", Sku::Topup500, Some(wallet)))), Ok(Applied));
-    assert_eq!(the_user(&world).available_at_placement(&order, Timestamp(0)), None);
+    assert_eq!(the_user(&world).available_at_placement(&order, Timestamp(0)).known(), None);
 }
 
 #[test]

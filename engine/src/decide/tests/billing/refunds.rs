@@ -149,7 +149,7 @@ fn what_comes_back_is_what_was_taken() {
     world.now = world.now.plus(SECOND);
     let order = |world: &World| the_user(world).trading().orders.last().expect("it was placed").clone();
     let (old, available) =
-        (order(&world), |world: &World, order| the_user(world).available_at_placement(order, Timestamp(0)));
+        (order(&world), |world: &World, order| the_user(world).available_at_placement(order, Timestamp(0)).known());
     step(&mut world, failed("pi_1", "re_1", 999), Applied);
     assert_eq!(free(&world), before);
     assert_eq!(available(&world, &old), Some(before));

@@ -292,6 +292,26 @@ impl Packed for Fill {
     }
 }
 
+impl Fill {
+    /// Stands before the first fill of an order where each follows the one before it: they differ little.
+    pub(crate) fn origin(order: &Order) -> Fill {
+        Fill {
+            id: TradeId(order.id.0),
+            order: order.id,
+            qty: Qty::ZERO,
+            notional: Cash::ZERO,
+            fee: Cash::ZERO,
+            at: order.created_at,
+            venue_at: order.created_at,
+            fee_rate: Bps(0),
+            quote_age_ms: Figure(Figure::NONE),
+            before: NO_FILL,
+            liquidity: Liquidity::Taker,
+            source: PriceSource::BookWalk,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

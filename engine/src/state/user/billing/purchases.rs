@@ -8,7 +8,6 @@ use crate::fact;
 use crate::id::WalletId;
 use crate::time::{Date, Timestamp};
 use crate::user::{User, Wallet, WalletKind, ledger};
-use std::cmp::Ordering;
 
 /// Purchases of a user over time; all stay in memory.
 pub const PURCHASES_MAX: usize = 1_000;
@@ -78,22 +77,10 @@ impl User {
         resets.iter().copied()
     }
 
-    /// What purchases have paid into a wallet after a moment, without what refunds have taken out after it. `None`: some
-    /// of it may be of before the moment, or a bought reset came after it.
-    pub(crate) fn deposited_after(&self, wallet: WalletId, moment: Timestamp) -> Option<Cash> {
-        if self.bought_resets(wallet).any(|at| at >= moment) {
-            return None;
-        }
+    /// What purchases have paid into a wallet and refunds have taken out of it, with the moments.
+    pub(crate) fn cash_moves(&self, wallet: WalletId) -> impl Iterator<Item = (Timestamp, Cash)> + '_ {
         let moves = self.billing().into_iter().flat_map(Billing::cash_moves);
-        let mut sum = Cash::ZERO;
-        for moved in moves.filter(|moved| moved.wallet == wallet) {
-            match moved.at.cmp(&moment) {
-                Ordering::Less => {}
-                Ordering::Equal => return None,
-                Ordering::Greater => sum += moved.amount,
-            }
-        }
-        Some(sum)
+        moves.filter(move |moved| moved.wallet == wallet).map(|moved| (moved.at, moved.amount))
     }
 
     /// Whether a purchase, a refund or a bought reset has moved cash since a moment.

@@ -249,7 +249,8 @@ fn a_shown_position_stays_as_long_as_its_request() {
         assert!(user.positions().iter().map(|held| held.id).eq(shown.iter().map(|(_, held)| *held)));
         for (order, held) in &shown {
             let id = format!("order-{}", order.0);
-            let answer = crate::shard::query::replayed(user, &id, Timestamp(0));
+            let past = crate::look_up::Past { user, found: None };
+            let answer = crate::shard::repeats::first_answer(past, &id, Timestamp(0));
             let crate::command::BatchEntry::Placed(view) = answer else { panic!("it rests: {answer:?}") };
             assert_eq!(view.position.map(|position| position.id), Some(*held));
             cases += 1;
@@ -271,7 +272,8 @@ fn a_shown_position_stays_as_long_as_its_request() {
 /// Replays of all remembered requests in memory are the same when everything that may leave has left.
 #[test]
 fn first_answers_in_memory_are_the_same() {
-    use crate::shard::query::replayed;
+    use crate::look_up::Past;
+    use crate::shard::repeats::first_answer;
     let mut cases = 0;
     for seed in 0..8 {
         let (mut state, sample) = sampled(seed, 1_200);
@@ -284,7 +286,7 @@ fn first_answers_in_memory_are_the_same() {
             for order in user.orders() {
                 let Some(id) = user.request_of(order.id).and_then(|request| request.id(order)) else { continue };
                 let of = |user| {
-                    let mut answer = format!("{:?}", replayed(user, id, Timestamp(0)));
+                    let mut answer = format!("{:?}", first_answer(Past { user, found: None }, id, Timestamp(0)));
                     // Rows of memory have no numbers in an answer.
                     answer.retain(|letter| letter != ' ');
                     answer

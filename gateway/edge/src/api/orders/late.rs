@@ -1,8 +1,11 @@
 //! Responses while the core is slow (gateway/docs/trading.md §7): the real path from socket to log and back, with every step
 //! of the shard, the committer and the disk made by the test. The test sets the time.
 
+mod looked_up;
+
 use crate::api::testing::Town;
 use crate::app::Edge;
+use crate::ended_rows::{EndedRows, NoEndedRows};
 use crate::engine_client::{ANSWER_DEADLINE_US, EngineClient};
 use crate::http::auth;
 use crate::http::pipeline::respond;
@@ -55,6 +58,11 @@ struct Received {
 
 impl Core {
     fn new() -> Core {
+        Core::with_ended(Arc::new(NoEndedRows))
+    }
+
+    /// With a reader of rows that have left memory.
+    fn with_ended(ended: Arc<dyn EndedRows>) -> Core {
         let town = Town::new();
         let hash = auth::key_hash(town.key.as_bytes(), "svc").expect("a key");
         let principal = town.world.directory().principal(&hash).expect("known");
@@ -75,7 +83,7 @@ impl Core {
         let users = users(principal.user, principal.key, hash, now);
         let shard = Shard::new(0, 1, users, rules, books, app.reads.catalog.clone(), app.reads.directory.clone());
         let inbox = Arc::new(Ring::new(INBOX_SLOTS));
-        let engine = EngineClient::threaded(Arc::from([inbox.clone()]), town.world.clock.clone());
+        let engine = EngineClient::threaded(Arc::from([inbox.clone()]), town.world.clock.clone()).with_ended(ended);
         let edge = Rc::new(Edge::new(app, engine));
         let ring = lane.ring().clone();
         Core { town, edge, inbox, shard, lane, ring, committer, syncer, _place: place }

@@ -1,0 +1,548 @@
+//! Two states get the same facts; rows leave the memory of one of them at random. Every query about it, completed with
+//! those rows, has the answer of the other.
+
+use super::*;
+use crate::command::{EpisodeSpan, Episodes, FillFilter, FillSpan, MarketFilter, OrderFilter, Query, Statuses};
+use crate::command::{VenueFilter, Wallets};
+use crate::departed::{EndedRequest, Leaving};
+use crate::fact;
+use crate::id::MarketId;
+use crate::mutation::Mutation;
+use crate::order::row::NO_FILL;
+use crate::order::row::tests::resting_order;
+use crate::order::{CloseReason, Fill, Order, Side, Status, TimeInForce};
+use crate::rules::Rules;
+use crate::shard::minutes::Minutes;
+use crate::shard::query;
+use crate::user::alerts::About;
+use crate::user::placement_cash::AtPlacement;
+use crate::user::sample::{Dice, Sample};
+use crate::user::{Remembered, Users, WalletKind};
+use crate::view::AboutView;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+/// The rows of one user that have left memory.
+#[derive(Clone, Debug, Default)]
+struct Store {
+    orders: BTreeMap<OrderId, EndedOrder>,
+    fills: BTreeMap<TradeId, OrderId>,
+    positions: BTreeMap<PositionId, Position>,
+    requests: BTreeMap<OrderId, (String, Remembered)>,
+    fault: Option<Fault>,
+    /// Rows that were read.
+    read: Cell<usize>,
+}
+
+/// A planted fault of the store.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Lost(u64),
+    Twice(u64),
+}
+
+impl Store {
+    /// Notes what leaves, as a store would: without links to rows of memory.
+    fn note(&mut self, user: &User, leaving: &Leaving) {
+        for id in &leaving.orders {
+            let order = user.order(*id).expect("it is in memory");
+            let (mut order, mut fills) = (order.clone(), user.fills_of(order).to_vec());
+            order.last_fill = NO_FILL;
+            fills.iter_mut().for_each(|fill| fill.before = NO_FILL);
+            if let Some(known) = user.request_of(*id) {
+                let text = known.id(&order).expect("a request has an id").to_owned();
+                self.requests.insert(*id, (text, known.clone()));
+            }
+            self.fills.extend(fills.iter().map(|fill| (fill.id, *id)));
+            self.orders.insert(*id, EndedOrder { order, fills });
+        }
+        for id in &leaving.positions {
+            self.positions.insert(*id, user.position(*id).expect("it is in memory").clone());
+        }
+    }
+
+    /// How often a list returns a row.
+    fn times(&self, id: u64) -> usize {
+        self.read.set(self.read.get() + 1);
+        match self.fault {
+            Some(Fault::Lost(lost)) if lost == id => 0,
+            Some(Fault::Twice(twice)) if twice == id => 2,
+            _ => 1,
+        }
+    }
+
+    fn rows<'a, T: Clone + 'a>(
+        &'a self,
+        rows: impl Iterator<Item = (u64, T)> + 'a,
+    ) -> impl Iterator<Item = Result<T, Infallible>> + 'a {
+        rows.flat_map(|(id, row)| std::iter::repeat_n(Ok(row), self.times(id)))
+    }
+}
+
+impl Departed for Store {
+    type Error = Infallible;
+
+    fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, Infallible> {
+        Ok(self.orders.get(&id).filter(|_| self.times(id.0) > 0).cloned())
+    }
+
+    fn position(&self, id: PositionId) -> Result<Option<Position>, Infallible> {
+        Ok(self.positions.get(&id).filter(|_| self.times(id.0) > 0).cloned())
+    }
+
+    fn orders(
+        &self,
+        market: Option<MarketId>,
+        before: Option<OrderId>,
+    ) -> impl Iterator<Item = Result<EndedOrder, Infallible>> {
+        let below = self.orders.range(..before.unwrap_or(OrderId(u64::MAX))).rev();
+        let of_market = move |row: &EndedOrder| market.is_none_or(|only| row.order.terms.instrument.market() == only);
+        self.rows(below.filter(move |(_, row)| of_market(row)).map(|(id, row)| (id.0, row.clone())))
+    }
+
+    fn fills(&self, before: Option<TradeId>) -> impl Iterator<Item = Result<(Fill, Order), Infallible>> {
+        let below = self.fills.range(..before.unwrap_or(TradeId(u64::MAX))).rev();
+        self.rows(below.map(|(id, order)| {
+            let EndedOrder { order, fills } = &self.orders[order];
+            let fill = fills.iter().find(|fill| fill.id == *id).expect("its order has it");
+            (id.0, (fill.clone(), order.clone()))
+        }))
+    }
+
+    fn positions(&self, before: Option<PositionId>) -> impl Iterator<Item = Result<Position, Infallible>> {
+        let below = self.positions.range(..before.unwrap_or(PositionId(u64::MAX))).rev();
+        self.rows(below.map(|(id, row)| (id.0, row.clone())))
+    }
+
+    fn request(&self, client_order_id: &str) -> Result<Option<EndedRequest>, Infallible> {
+        let mut newest = self.requests.iter().rev().filter(|(_, (id, _))| id == client_order_id);
+        let ended = |(order, (_, request)): (&OrderId, &(String, Remembered))| EndedRequest {
+            request: request.clone(),
+            order: self.orders[order].clone(),
+        };
+        Ok(newest.next().filter(|(id, _)| self.times(id.0) > 0).map(ended))
+    }
+
+    fn request_of(&self, order: &Order) -> Result<Option<Remembered>, Infallible> {
+        Ok(self.requests.get(&order.id).map(|(_, request)| request.clone()))
+    }
+
+    fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, Infallible> {
+        let mut found = self.orders.values().filter(|row| row.order.terms.order_hash() == Some(hash));
+        Ok(found.next().map(|row| row.order.id).filter(|id| self.times(id.0) > 0))
+    }
+}
+
+/// Twin states, and what has left the memory of the second.
+struct Twins {
+    sample: Sample,
+    whole: Users,
+    split: Users,
+    stores: BTreeMap<UserId, Store>,
+    rules: Rules,
+    minutes: Minutes,
+}
+
+impl Twins {
+    fn new(seed: u64) -> Twins {
+        Twins {
+            sample: Sample::new(seed, 3, 14),
+            whole: Users::default(),
+            split: Users::default(),
+            stores: BTreeMap::new(),
+            rules: Rules::default(),
+            minutes: Minutes::default(),
+        }
+    }
+
+    /// One more record; now and then rows leave.
+    fn step(&mut self) {
+        let (owner, facts) = self.sample.record();
+        for fact in &facts {
+            self.whole.apply(owner, fact);
+            self.split.apply(owner, fact);
+        }
+        let dice = &mut self.sample.dice;
+        if dice.chance(4) {
+            let ended_before = Timestamp(self.sample.now.0 - dice.below(40) * crate::time::HOUR);
+            let rows_max = dice.pick(&[0, 3, 40, 1_000]) as usize;
+            let percent = dice.pick(&[100, 100, 60]);
+            for mut leaving in self.split.leaving(ended_before, rows_max) {
+                leaving.orders.retain(|_| dice.chance(percent));
+                leaving.positions.retain(|_| dice.chance(percent));
+                let user = self.split.get(leaving.user).expect("it has rows");
+                self.stores.entry(leaving.user).or_default().note(user, &leaving);
+                self.split.depart(&leaving);
+            }
+        }
+    }
+
+    /// The answers of both states; `true`: rows were read that had left.
+    fn ask(&self, owner: UserId, query: &Query, store: &Store) -> (String, String, bool) {
+        let answer = |users: &Users| {
+            let user = users.get(owner).expect("it was created");
+            query::answer(user, query.clone(), &self.minutes, &self.rules, self.sample.now)
+        };
+        let whole = answer(&self.whole).unwrap_or_else(|_| panic!("nothing has left: {query:?}"));
+        match answer(&self.split) {
+            Ok(found) => (text(&whole), text(&found), false),
+            Err(rest) => {
+                let Ok(found) = Elsewhere::new(owner, 0, rest).complete(store);
+                (text(&whole), text(&found), true)
+            }
+        }
+    }
+}
+
+/// An answer without the links between rows of memory.
+fn text(answer: &Answer) -> String {
+    unlinked(format!("{answer:?}"))
+}
+
+fn unlinked(mut text: String) -> String {
+    for name in ["last_fill: ", "before: "] {
+        let mut parts = text.split(name);
+        let first = parts.next().unwrap_or_default().to_owned();
+        text = parts.fold(first, |all, part| all + name + part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    text
+}
+
+/// The kinds of queries that may need rows that have left, and some that do not.
+const KINDS: [&str; 14] = [
+    "order",
+    "client id",
+    "signed",
+    "hashes",
+    "orders",
+    "positions",
+    "fills",
+    "fill span",
+    "episodes",
+    "venue orders",
+    "venue trades",
+    "facts",
+    "account",
+    "equity",
+];
+
+/// A query of a kind, about objects that the user has or had, and others.
+fn query_of(kind: usize, dice: &mut Dice, user: &User, now: Timestamp, remembered: &[(String, OrderId)]) -> Query {
+    let any_order = |dice: &mut Dice| {
+        let orders: Vec<OrderId> = user.orders().iter().map(|order| order.id).collect();
+        match orders.is_empty() || dice.chance(5) {
+            true => OrderId(user.id.object(dice.below(u64::from(user.next_object) + 3) as u32)),
+            false => dice.pick(&orders),
+        }
+    };
+    let wallets = match dice.below(5) {
+        0 => Wallets::Api,
+        1 => Wallets::All,
+        2 => Wallets::One(user.wallets[dice.below(user.wallets.len() as u64) as usize].id),
+        _ => Wallets::Any,
+    };
+    let market = MarketId(dice.below(7) as u32);
+    let filter = match dice.below(5) {
+        0 => Some(MarketFilter::Only(market)),
+        1 => dice.chance(10).then_some(MarketFilter::Unknown),
+        _ => None,
+    };
+    let side = dice.chance(30).then(|| dice.pick(&[Side::Buy, Side::Sell]));
+    let status = |dice: &mut Dice| dice.pick(&[Status::Pending, Status::Filled, Status::Cancelled, Status::Expired]);
+    let moment = |dice: &mut Dice| match dice.chance(50) {
+        true => Timestamp(now.0 - dice.below(now.0 - user.created_at.0 + 1)),
+        false => user.order(any_order(dice)).map_or(now, |order| order.created_at),
+    };
+    let limit = dice.pick(&[1, 2, 5, 50, 1_000]);
+    let offset = dice.pick(&[0, 0, 0, 1, 7, 60, 5_000]);
+    match kind {
+        0 => Query::Order(any_order(dice)),
+        1 => Query::OrderByClientId(match remembered.is_empty() || dice.chance(5) {
+            true => "never sent".to_owned(),
+            false => remembered[dice.below(remembered.len() as u64) as usize].0.clone(),
+        }),
+        2 => Query::SignedOrders(
+            (0..dice.below(6))
+                .map(|_| {
+                    let order = user.order(any_order(dice)).and_then(|order| order.terms.order_hash().copied());
+                    order.unwrap_or([dice.below(3) as u8; 32])
+                })
+                .collect(),
+        ),
+        3 => Query::OrderHashes((0..dice.below(6)).map(|_| any_order(dice)).collect()),
+        4 => {
+            let after = dice.chance(40).then(|| {
+                let id = any_order(dice);
+                let at = user.order(id).map_or(now, |order| order.created_at);
+                (if dice.chance(10) { moment(dice) } else { at }, id)
+            });
+            let status = dice.chance(40).then(|| status(dice));
+            Query::Orders(OrderFilter { wallets, status, market: filter, side, after, offset, limit })
+        }
+        5 => Query::Positions {
+            wallets,
+            market: dice.chance(20).then_some(market),
+            open: dice.chance(60).then(|| dice.chance(30)),
+        },
+        6 => Query::Fills(FillFilter { wallets, market: filter, side, offset, limit }),
+        7 => {
+            let (one, other) = (moment(dice), moment(dice));
+            let (from, to) = match dice.below(4) {
+                0 => (Timestamp(0), Timestamp(u64::MAX)),
+                _ => (one.min(other), one.max(other)),
+            };
+            let fills: Vec<TradeId> = user.fills().iter().map(|fill| fill.id).collect();
+            let before = (dice.chance(40) && !fills.is_empty()).then(|| dice.pick(&fills));
+            Query::FillSpan(FillSpan { wallets, market: filter, from, to, before, limit })
+        }
+        8 => {
+            let positions: Vec<PositionId> = user.positions().iter().map(|position| position.id).collect();
+            let before = (dice.chance(40) && !positions.is_empty()).then(|| dice.pick(&positions));
+            let (one, other) = (moment(dice), moment(dice));
+            let which = match dice.chance(50) {
+                true => Episodes::All,
+                false => Episodes::Settled { from: one.min(other), to: one.max(other) },
+            };
+            Query::EpisodeSpan(EpisodeSpan { wallets, market: filter, which, before, limit })
+        }
+        9 | 10 => {
+            let id = |dice: &mut Dice| match kind {
+                9 => any_order(dice).0,
+                _ => user.id.object(dice.below(u64::from(user.next_object) + 3) as u32),
+            };
+            let statuses = dice.pick(&[Statuses::ALL, Statuses::ALL, Statuses::OPEN, Statuses::of(&[Status::Filled])]);
+            let filter = VenueFilter {
+                wallets,
+                statuses,
+                market: dice.chance(20).then_some(market),
+                instrument: dice.chance(10).then(|| InstrumentId(dice.below(14) as u32)),
+                only: dice.chance(15).then(|| id(dice)),
+                since: dice.chance(20).then(|| moment(dice)),
+                until: dice.chance(20).then(|| moment(dice)),
+                after: dice.chance(40).then(|| (moment(dice), id(dice))),
+                limit,
+            };
+            if kind == 9 { Query::VenueOrders(filter) } else { Query::VenueTrades(filter) }
+        }
+        11 => {
+            let after = user.order_facts.saturating_sub(dice.below(user.order_facts.min(1_100) + 2));
+            Query::Facts { after, limit }
+        }
+        12 => Query::Account { wallets },
+        _ => Query::Equity { wallets, first: 0 },
+    }
+}
+
+/// Runs `check` with queries about all users after each of many records.
+fn with_queries(seeds: std::ops::Range<u64>, mut check: impl FnMut(&Twins, UserId, usize, &Query)) {
+    for seed in seeds {
+        let (mut twins, mut dice) = (Twins::new(seed), Dice(seed + 1_000));
+        for step in 0..1_500 {
+            twins.step();
+            if step < 100 || step % 10 > 0 {
+                continue;
+            }
+            for user in twins.whole.iter() {
+                let remembered = &twins.sample.users[&user.id].remembered;
+                for kind in 0..KINDS.len() {
+                    let query = query_of(kind, &mut dice, user, twins.sample.now, remembered);
+                    check(&twins, user.id, kind, &query);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_is_the_same_wherever_its_rows_are() {
+    let (mut cases, mut completed) = ([0; KINDS.len()], [0; KINDS.len()]);
+    let nothing = Store::default();
+    with_queries(0..6, |twins, owner, kind, query| {
+        let store = twins.stores.get(&owner).unwrap_or(&nothing);
+        let (whole, found, is_completed) = twins.ask(owner, query, store);
+        assert_eq!(found, whole, "{query:?}");
+        cases[kind] += 1;
+        completed[kind] += usize::from(is_completed);
+    });
+    for (name, (cases, completed)) in KINDS.iter().zip(cases.iter().zip(completed)) {
+        println!("{name}: {cases} cases, {completed} of them with rows that left");
+    }
+    // The last two never need such rows.
+    assert!(cases.iter().all(|count| *count > 2_000), "{cases:?}");
+    assert!(completed[..12].iter().all(|count| *count > 100), "{completed:?}");
+    assert_eq!(completed[12..], [0, 0]);
+}
+
+/// A store that loses one row, or returns it twice, is found by every kind of query that lists such rows.
+#[test]
+fn a_row_lost_or_twice_is_found() {
+    let mut found = BTreeMap::<(usize, bool), usize>::new();
+    with_queries(6..8, |twins, owner, kind, query| {
+        let Some(store) = twins.stores.get(&owner) else { return };
+        let ids: Vec<u64> = match kind {
+            5 | 8 => store.positions.keys().map(|id| id.0).collect(),
+            6 | 7 | 10 => store.fills.keys().map(|id| id.0).collect(),
+            _ => store.orders.keys().map(|id| id.0).collect(),
+        };
+        if ids.is_empty() {
+            return;
+        }
+        let mut dice = Dice(ids.len() as u64 ^ twins.sample.now.0);
+        for fault in [Fault::Lost(dice.pick(&ids)), Fault::Twice(dice.pick(&ids))] {
+            let faulty = Store { fault: Some(fault), ..store.clone() };
+            let (whole, shown, _) = twins.ask(owner, query, &faulty);
+            if shown != whole {
+                *found.entry((kind, matches!(fault, Fault::Lost(_)))).or_default() += 1;
+            }
+        }
+    });
+    println!("planted faults found, by kind and whether the row was lost: {found:?}");
+    let lists = [4, 5, 6, 7, 8, 9, 10];
+    let missed: Vec<_> = lists.into_iter().flat_map(|kind| [(kind, true), (kind, false)]).collect();
+    assert!(missed.iter().all(|kind| found.contains_key(kind)), "{found:?}");
+    assert!([0, 1, 2, 3, 11].iter().all(|kind| found.contains_key(&(*kind, true))), "{found:?}");
+}
+
+/// Rows of memory above all that left need no store, nor does a user without rows that left.
+#[test]
+fn recent_rows_need_no_store() {
+    let (mut recent, mut unneeded, mut seen) = (0, 0, BTreeSet::new());
+    with_queries(8..13, |twins, owner, kind, query| {
+        let is_asked = twins.ask(owner, query, twins.stores.get(&owner).unwrap_or(&Store::default())).2;
+        let user = twins.split.get(owner).expect("it was created");
+        if !user.has_departed_rows() {
+            assert!(!is_asked, "{query:?}");
+            unneeded += 1;
+        }
+        let highest = Gone::of(user).orders;
+        let Query::Order(id) = query else { return };
+        if let Some(order) = user.order(*id)
+            && user.request_of(*id).is_some()
+            && order.created_at >= twins.rules.ids_since(twins.sample.now)
+        {
+            assert!(!is_asked, "{query:?}");
+            recent += 1;
+            seen.insert((kind, highest.is_some_and(|highest| *id < highest)));
+        }
+    });
+    println!("queries without the store: {unneeded} of users without such rows, {recent} of orders with requests");
+    assert!(unneeded > 50 && recent > 50 && seen.len() == 2, "{unneeded} {recent} {seen:?}");
+}
+
+/// The cash after a placement, where no request has it, is computed from the same facts and rows wherever they are.
+#[test]
+fn cash_after_a_placement_is_the_same_wherever_its_rows_are() {
+    let (mut in_memory, mut elsewhere, mut known, nothing) = (0, 0, 0, Store::default());
+    // No request is of this moment or later.
+    let since = Timestamp(u64::MAX);
+    with_queries(13..17, |twins, owner, _, query| {
+        let Query::Order(id) = query else { return };
+        let (whole, split) = (twins.whole.get(owner).expect("created"), twins.split.get(owner).expect("created"));
+        let store = twins.stores.get(&owner).unwrap_or(&nothing);
+        // Of all orders, so that old ones are not the only ones.
+        for order in whole.orders().iter().rev().step_by(7).chain(whole.order(*id)) {
+            let expected = whole.available_at_placement(order, since).known();
+            let undone = match split.order(order.id) {
+                Some(row) => match split.available_at_placement(row, since) {
+                    AtPlacement::Known(found) => {
+                        assert_eq!(found, expected, "{order:?}");
+                        in_memory += 1;
+                        continue;
+                    }
+                    AtPlacement::Part(undone) => undone,
+                },
+                None => split.undone_since(order.id),
+            };
+            let Ok(found) = undone.complete(order, store);
+            assert_eq!(found, expected, "{order:?}");
+            elsewhere += 1;
+            known += usize::from(found.is_some());
+        }
+    });
+    println!("cash after a placement: {in_memory} from memory, {elsewhere} with rows that left, {known} of them known");
+    assert!(in_memory > 100 && known > 500, "{in_memory} {elsewhere} {known}");
+}
+
+/// Alerts about orders, fills and positions that have left memory show them.
+#[test]
+fn alerts_show_rows_that_left() {
+    let (mut cases, nothing) = (0, Store::default());
+    with_queries(17..19, |twins, owner, kind, _| {
+        if kind > 0 {
+            return;
+        }
+        let split = twins.split.get(owner).expect("created");
+        let store = twins.stores.get(&owner).unwrap_or(&nothing);
+        let (order, position) = (store.orders.keys().next_back(), store.positions.keys().next_back());
+        let fill = store.fills.iter().next_back();
+        let abouts = [
+            order.map(|id| About::Order(*id)),
+            fill.map(|(trade, order)| About::Fill { order: *order, trade: *trade }),
+            position.map(|id| About::Position(*id)),
+        ];
+        for about in abouts.into_iter().flatten() {
+            let whole = alerts::about(twins.whole.get(owner).expect("created"), &about);
+            assert!(matches!(alerts::about(split, &about), AboutView::Gone) && alerts::may_have_left(split, &about));
+            let Ok(found) = alerts::about_departed(&about, store);
+            assert_eq!(unlinked(format!("{:?}", found.expect("it left"))), unlinked(format!("{whole:?}")));
+            cases += 1;
+        }
+    });
+    println!("alerts about rows that left: {cases} cases");
+    assert!(cases > 500);
+}
+
+/// The hint counts up to a bound, wherever the orders are.
+#[test]
+fn hints_count_rows_that_left() {
+    let owner = UserId(7);
+    let (wallet, at) = (WalletId(owner.object(1)), Timestamp(5));
+    let baseline = Cash::from_dollars(1_000_000);
+    let (kind, generation, parent) = (WalletKind::Api, 1, None);
+    let mut users = Users::default();
+    users.apply(owner, &Mutation::UserCreated(fact::UserCreated { sub: None, email: None, at }));
+    let opened = fact::WalletOpened { wallet, kind, label: None, baseline, generation, parent, at };
+    users.apply(owner, &Mutation::WalletOpened(opened));
+    let order = |nth: u32| OrderId(owner.object(2 + nth));
+    let place = |users: &mut Users, nth: u32| {
+        let side = if nth.is_multiple_of(100) { Side::Sell } else { Side::Buy };
+        let mut terms = resting_order(1, InstrumentId(3), side, 5_000, None).terms.to_fact();
+        (terms.wallet, terms.time_in_force) = (wallet, TimeInForce::Ioc);
+        users.apply(owner, &Mutation::OrderPlaced(fact::OrderPlaced { order: order(nth), terms, counted: true, at }));
+        let closed = fact::OrderClosed { order: order(nth), reason: CloseReason::FakNoFill, at };
+        users.apply(owner, &Mutation::OrderClosed(closed));
+    };
+    let count = |users: &Users, store: &Store, side: Option<Side>| {
+        let (wallets, limit) = (Wallets::Any, 5);
+        let filter = OrderFilter { wallets, status: None, market: None, side, after: None, offset: 0, limit };
+        let asked = lists::orders(users.get(owner).expect("created"), filter);
+        let Ok(answer) = asked.or_else(|rest| Elsewhere::new(owner, 0, rest).complete(store));
+        let Answer::Orders(page) = answer else { panic!("a list") };
+        assert_eq!(page.orders.len(), 5);
+        page.total_hint
+    };
+    let (mut store, mut placed, mut left, mut cases) = (Store::default(), 0, 0, 0);
+    // Orders placed, and how many of the oldest have left; the hints without a filter and of the few SELL orders.
+    for (total, leaving, all, sells) in [
+        (9_999, 0, Some(9_999), Some(100)),
+        (9_999, 9_000, Some(9_999), Some(100)),
+        (10_000, 9_999, Some(10_000), Some(100)),
+        (10_001, 9_999, None, Some(101)),
+        (10_001, 10_001, None, Some(101)),
+        (100_000, 10_001, None, Some(1_000)),
+        (100_000, 99_000, None, Some(1_000)),
+        (100_001, 99_000, None, None),
+        (100_001, 100_001, None, None),
+    ] {
+        (placed..total).for_each(|nth| place(&mut users, nth));
+        let leave = Leaving { user: owner, orders: (left..leaving).map(order).collect(), positions: Vec::new() };
+        store.note(users.get(owner).expect("created"), &leave);
+        users.depart(&leave);
+        (placed, left) = (total, leaving);
+        assert_eq!(count(&users, &store, None), all, "{left} of {placed}");
+        assert_eq!(count(&users, &store, Some(Side::Sell)), sells, "{left} of {placed}");
+        cases += 2;
+    }
+    println!("hints: {cases} cases");
+}

@@ -1,0 +1,173 @@
+//! Ended rows: orders with their fills, closed positions and remembered requests that have left memory.
+//!
+//! | File | Holds |
+//! |---|---|
+//! | `rows.rs` | keys and values as bytes |
+//! | `manifest.rs` | what is known of the rows as a whole, and how it survives a crash |
+//! | `writer.rs` | a move: rows into the keyspaces, durably, and the manifest last |
+//! | `reader.rs` | rows of a user: look-ups and scans from the newest |
+//!
+//! They are in the database of the prices, which the job of the history opens beside the rest of a start, and opens again
+//! after a failure. So an [`EndedStore`] says what it is now: being opened, open, or not to be used. Reads and writes hold
+//! the open database for one look-up, one piece of a scan, or one move; nothing waits for an opening.
+
+mod manifest;
+mod reader;
+mod rows;
+#[cfg(test)]
+mod testing;
+mod writer;
+
+pub(crate) use manifest::{Manifest, Total, row_hash};
+pub use reader::{EndedOf, EndedReader};
+pub(crate) use rows::{hash_key, request_key};
+pub use rows::{id_hash, key_bytes, market_key, object_key, object_of, take_head, take_order_of, user_of};
+pub use writer::EndedWriter;
+
+use crate::store::{FOLDER, Spaces, Store, StoreError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// How long [`EndedStore::withdraw`] waits for reads, and looks.
+const WITHDRAW_WITHIN: Duration = Duration::from_millis(100);
+const WITHDRAW_STEP: Duration = Duration::from_millis(1);
+
+/// The ended rows of a history. Copies are the same store.
+#[derive(Clone)]
+pub struct EndedStore(Arc<RwLock<State>>);
+
+/// What an [`EndedStore`] is now.
+enum State {
+    Opening,
+    Open(Arc<Opened>),
+    Unusable(Arc<StoreError>),
+}
+
+/// The open tables, and what is known of them.
+pub(crate) struct Opened {
+    pub spaces: Spaces,
+    manifest: Mutex<Option<Arc<Manifest>>>,
+}
+
+impl Opened {
+    pub fn new(spaces: Spaces) -> Result<Opened, StoreError> {
+        let manifest = Manifest::of(&spaces)?.map(Arc::new);
+        Ok(Opened { spaces, manifest: Mutex::new(manifest) })
+    }
+
+    /// `None` if nothing was moved yet.
+    pub fn manifest(&self) -> Option<Arc<Manifest>> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_manifest(&self, manifest: Manifest) {
+        *self.manifest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(manifest));
+    }
+}
+
+impl EndedStore {
+    /// One that is being opened.
+    pub(crate) fn opening() -> EndedStore {
+        EndedStore(Arc::new(RwLock::new(State::Opening)))
+    }
+
+    /// One that does not exist.
+    pub(crate) fn missing() -> EndedStore {
+        let store = EndedStore::opening();
+        store.publish(Err(StoreError::Missing));
+        store
+    }
+
+    /// Opens the ended rows in the folder of a history, of a stopped server. `cache_bytes` of what was read stay in memory.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] if there is no store, another [`StoreError`] if it cannot be used.
+    pub fn open(folder: &Path, cache_bytes: u64) -> Result<EndedStore, StoreError> {
+        if !folder.join(FOLDER).try_exists()? {
+            return Err(StoreError::Missing);
+        }
+        let opened = Opened::new(Store::open_existing(folder, cache_bytes)?.spaces()?)?;
+        Ok(EndedStore(Arc::new(RwLock::new(State::Open(Arc::new(opened))))))
+    }
+
+    /// Reads the rows that belong to this log.
+    pub fn reader(&self, log: u128) -> EndedReader {
+        EndedReader::new(self.clone(), log)
+    }
+
+    /// Writes rows of this log. One at a time.
+    pub fn writer(&self, log: u128) -> EndedWriter {
+        EndedWriter::new(self.clone(), log)
+    }
+
+    /// The LSN up to which rows are there; 0 if nothing was moved yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Opening`], [`StoreError::Unusable`].
+    pub fn upto(&self) -> Result<u64, StoreError> {
+        Ok(self.opened()?.manifest().map_or(0, |manifest| manifest.upto))
+    }
+
+    /// Compares the rows with a log that ends at LSN `end`, and with a state from which the rows up to LSN `needed` have
+    /// left; 0: none have.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Foreign`], [`StoreError::Behind`] and [`StoreError::Ahead`] if they do not fit;
+    /// [`StoreError::Opening`] and [`StoreError::Unusable`] if that is not known.
+    pub fn fits(&self, log: u128, needed: u64, end: u64) -> Result<(), StoreError> {
+        let Some(manifest) = self.opened()?.manifest() else {
+            return if needed == 0 { Ok(()) } else { Err(StoreError::Missing) };
+        };
+        if manifest.log != log {
+            return Err(StoreError::Foreign);
+        }
+        if manifest.upto < needed {
+            return Err(StoreError::Behind { upto: manifest.upto, needed });
+        }
+        match manifest.newest_lsn() {
+            upto if upto > end => Err(StoreError::Ahead { upto, end }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The open tables. They must be dropped soon.
+    fn opened(&self) -> Result<Arc<Opened>, StoreError> {
+        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Opening => Err(StoreError::Opening),
+            State::Open(opened) => Ok(opened.clone()),
+            State::Unusable(why) => Err(StoreError::Unusable(why.clone())),
+        }
+    }
+
+    fn set(&self, state: State) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    /// It was opened, or cannot be used.
+    pub(crate) fn publish(&self, spaces: Result<Spaces, StoreError>) {
+        self.set(match spaces.and_then(Opened::new) {
+            Ok(opened) => State::Open(Arc::new(opened)),
+            Err(error) => State::Unusable(Arc::new(error)),
+        });
+    }
+
+    /// Closes the tables, so that the database can be opened again: until then it is being opened. `false` if a move goes
+    /// on; then they stay open.
+    pub(crate) fn withdraw(&self) -> bool {
+        let before = std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), State::Opening);
+        let State::Open(opened) = before else { return true };
+        let started = Instant::now();
+        while Arc::strong_count(&opened) > 1 {
+            if started.elapsed() >= WITHDRAW_WITHIN {
+                self.set(State::Open(opened));
+                return false;
+            }
+            std::thread::sleep(WITHDRAW_STEP);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

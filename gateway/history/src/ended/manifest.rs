@@ -1,0 +1,287 @@
+//! What is known of the ended rows as a whole: up to which LSN they are there, how many rows each keyspace has, and the
+//! sum of their hashes. It is one row of the table `about`, and the last that a move writes.
+//!
+//! A move first notes what it will add to each keyspace, with the first row of that; then it adds. An ingestion is whole
+//! or absent after a crash, so the presence of the first row tells whether a keyspace has the addition. So the sums are
+//! right whenever a process ends, and no row counts twice.
+//!
+//! ```text
+//! about       `ended`     version │ log u128 │ LSN │ of each keyspace: rows, sum u64 │ first rows of the last move
+//!                         │ move that has begun: LSN, of each keyspace: rows, sum u64, first row │ LSNs of interrupted moves
+//! ```
+
+use crate::row::{read_leb, write_leb};
+use crate::store::{Space, Spaces, StoreError};
+use std::collections::BTreeSet;
+
+/// Version of a [`Manifest`].
+const VERSION: u8 = 1;
+/// LSNs of interrupted moves that are remembered.
+const INTERRUPTED_MAX: usize = 1_024;
+/// Most bytes of a key.
+const KEY_BYTES_MAX: usize = 64;
+const SPACES: usize = Space::ALL.len();
+
+/// Rows and the sum of their hashes modulo 2⁶⁴.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Total {
+    pub rows: u64,
+    pub sum: u64,
+}
+
+/// A row, to tell whether an ingestion is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    pub key: Vec<u8>,
+    /// [`row_hash`].
+    pub hash: u64,
+}
+
+/// What a move adds to one keyspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addition {
+    pub total: Total,
+    /// `None`: nothing is written there.
+    pub probe: Option<Probe>,
+}
+
+/// A move that has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moving {
+    pub lsn: u64,
+    /// As in [`Space::ALL`].
+    pub additions: [Addition; SPACES],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The log that the rows belong to.
+    pub log: u128,
+    /// Rows that ended up to this LSN and were to move are there.
+    pub upto: u64,
+    /// As in [`Space::ALL`].
+    pub totals: [Total; SPACES],
+    /// A row of the newest addition to each keyspace.
+    pub newest: [Option<Probe>; SPACES],
+    pub moving: Option<Moving>,
+    /// LSNs of moves that did not end: some keyspaces have their rows.
+    pub interrupted: BTreeSet<u64>,
+}
+
+/// The hash of a row in a sum. It is the same in every build.
+pub fn row_hash(key: &[u8], value: &[u8]) -> u64 {
+    let checks = u64::from(crc32c::crc32c(key)) << 32 | u64::from(crc32c::crc32c(value));
+    // Mixed (SplitMix64): sums of checksums alone would be equal if rows had swapped their values.
+    let mixed = (checks ^ checks >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+impl Total {
+    /// Adds a new row, or one instead of another.
+    pub fn add(&mut self, hash: u64, replaced: Option<u64>) {
+        self.rows += u64::from(replaced.is_none());
+        self.sum = self.sum.wrapping_add(hash).wrapping_sub(replaced.unwrap_or(0));
+    }
+
+    /// `None` if there are more rows than numbers.
+    fn join(&mut self, other: Total) -> Option<()> {
+        self.rows = self.rows.checked_add(other.rows)?;
+        self.sum = self.sum.wrapping_add(other.sum);
+        Some(())
+    }
+}
+
+impl Manifest {
+    /// That of a store without rows.
+    pub fn new(log: u128) -> Manifest {
+        Manifest {
+            log,
+            upto: 0,
+            totals: [Total::default(); SPACES],
+            newest: Default::default(),
+            moving: None,
+            interrupted: BTreeSet::new(),
+        }
+    }
+
+    /// Reads it from a store and compares it with the tables, as far as that does not need to read them: no keyspace has
+    /// fewer rows, and the newest ones are there. A move that was interrupted is counted as far as it came. `None` without
+    /// ended rows.
+    ///
+    /// # Errors
+    /// [`StoreError`]: a later version, or damage.
+    pub fn of(spaces: &Spaces) -> Result<Option<Manifest>, StoreError> {
+        let Some(bytes) = spaces.about()? else {
+            return match Space::ALL.iter().find(|space| spaces.rows_at_most(**space) > 0) {
+                None => Ok(None),
+                Some(space) => Err(StoreError::Damaged(format!("{} has rows, and nothing says which", space.name()))),
+            };
+        };
+        let mut manifest = Manifest::read(&bytes)?;
+        manifest.settle(spaces)?;
+        for (space, total) in Space::ALL.into_iter().zip(&manifest.totals) {
+            let most = spaces.rows_at_most(space);
+            if most < total.rows {
+                let why = format!("{} has at most {most} of {} rows", space.name(), total.rows);
+                return Err(StoreError::Damaged(why));
+            }
+        }
+        for (space, probe) in Space::ALL.into_iter().zip(&manifest.newest) {
+            let Some(probe) = probe else { continue };
+            if !probe.is_in(spaces, space)? {
+                return Err(StoreError::Damaged(format!("{} lacks its newest rows", space.name())));
+            }
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Ends a move that was interrupted: what it added counts.
+    fn settle(&mut self, spaces: &Spaces) -> Result<(), StoreError> {
+        let Some(moving) = self.moving.take() else { return Ok(()) };
+        for (at, (space, addition)) in Space::ALL.into_iter().zip(moving.additions).enumerate() {
+            if let Some(probe) = &addition.probe
+                && probe.is_in(spaces, space)?
+            {
+                self.add(at, addition)?;
+                self.interrupted.insert(moving.lsn);
+            }
+        }
+        while self.interrupted.len() > INTERRUPTED_MAX {
+            self.interrupted.pop_first();
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, at: usize, addition: Addition) -> Result<(), StoreError> {
+        let too_many = || StoreError::Damaged("more rows than can be counted".to_owned());
+        self.totals[at].join(addition.total).ok_or_else(too_many)?;
+        if addition.probe.is_some() {
+            self.newest[at] = addition.probe;
+        }
+        Ok(())
+    }
+
+    /// The state after the move that has begun.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if there are too many rows to count.
+    pub fn end(&mut self) -> Result<(), StoreError> {
+        let Some(moving) = self.moving.take() else { return Ok(()) };
+        self.upto = moving.lsn;
+        moving.additions.into_iter().enumerate().try_for_each(|(at, addition)| self.add(at, addition))
+    }
+
+    /// The LSN before which no move may come.
+    pub fn newest_lsn(&self) -> u64 {
+        self.upto.max(self.interrupted.last().copied().unwrap_or(0))
+    }
+
+    pub fn write(&self) -> Vec<u8> {
+        let Manifest { log, upto, totals, newest, moving, interrupted } = self;
+        let mut out = vec![VERSION];
+        out.extend_from_slice(&log.to_le_bytes());
+        write_leb(*upto, &mut out);
+        totals.iter().for_each(|total| put_total(total, &mut out));
+        newest.iter().for_each(|probe| put_probe(probe.as_ref(), &mut out));
+        out.push(moving.is_some().into());
+        if let Some(Moving { lsn, additions }) = moving {
+            write_leb(*lsn, &mut out);
+            for Addition { total, probe } in additions {
+                put_total(total, &mut out);
+                put_probe(probe.as_ref(), &mut out);
+            }
+        }
+        write_leb(interrupted.len() as u64, &mut out);
+        interrupted.iter().for_each(|lsn| write_leb(*lsn, &mut out));
+        out
+    }
+
+    /// # Errors
+    /// [`StoreError::Later`] for a later version, [`StoreError::Damaged`] for other bytes that [`Manifest::write`] does not
+    /// write.
+    pub fn read(bytes: &[u8]) -> Result<Manifest, StoreError> {
+        match bytes.first() {
+            Some(&version) if version > VERSION => {
+                return Err(StoreError::Later(format!("version {version} of its ended rows")));
+            }
+            _ => {}
+        }
+        let manifest = bytes.split_first().and_then(|(_, mut rest)| {
+            let manifest = take(&mut rest)?;
+            rest.is_empty().then_some(manifest)
+        });
+        let manifest = manifest.filter(|manifest| manifest.write() == bytes);
+        manifest.ok_or_else(|| StoreError::Damaged("what is known of its ended rows cannot be read".to_owned()))
+    }
+}
+
+impl Probe {
+    /// Whether the row is there as it was written.
+    fn is_in(&self, spaces: &Spaces, space: Space) -> Result<bool, StoreError> {
+        let found = spaces.get(space, &self.key)?;
+        Ok(found.is_some_and(|value| row_hash(&self.key, &value) == self.hash))
+    }
+}
+
+fn put_total(total: &Total, out: &mut Vec<u8>) {
+    write_leb(total.rows, out);
+    out.extend_from_slice(&total.sum.to_le_bytes());
+}
+
+/// Zero without one, which no key has as its length.
+fn put_probe(probe: Option<&Probe>, out: &mut Vec<u8>) {
+    let Some(Probe { key, hash }) = probe else { return out.push(0) };
+    write_leb(key.len() as u64, out);
+    out.extend_from_slice(key);
+    out.extend_from_slice(&hash.to_le_bytes());
+}
+
+fn take(rest: &mut &[u8]) -> Option<Manifest> {
+    let log = u128::from_le_bytes(*split(rest, 16)?.first_chunk()?);
+    let mut manifest = Manifest { upto: read_leb(rest)?, ..Manifest::new(log) };
+    for total in &mut manifest.totals {
+        *total = take_total(rest)?;
+    }
+    for probe in &mut manifest.newest {
+        *probe = take_probe(rest)?;
+    }
+    if split(rest, 1)? == [1] {
+        let mut moving = Moving { lsn: read_leb(rest)?, additions: Default::default() };
+        for addition in &mut moving.additions {
+            *addition = Addition { total: take_total(rest)?, probe: take_probe(rest)? };
+        }
+        manifest.moving = Some(moving);
+    }
+    let count = read_leb(rest)?;
+    for _ in 0..count {
+        manifest.interrupted.insert(read_leb(rest)?);
+    }
+    Some(manifest)
+}
+
+fn take_total(rest: &mut &[u8]) -> Option<Total> {
+    Some(Total { rows: read_leb(rest)?, sum: take_u64(rest)? })
+}
+
+fn take_probe(rest: &mut &[u8]) -> Option<Option<Probe>> {
+    let length = usize::try_from(read_leb(rest)?).ok().filter(|length| *length <= KEY_BYTES_MAX)?;
+    if length == 0 {
+        return Some(None);
+    }
+    let key = split(rest, length)?.to_vec();
+    Some(Some(Probe { key, hash: take_u64(rest)? }))
+}
+
+fn take_u64(rest: &mut &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(*split(rest, 8)?.first_chunk()?))
+}
+
+fn split<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (taken, left) = rest.split_at_checked(length)?;
+    *rest = left;
+    Some(taken)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! A move: rows that leave memory into the keyspaces.
+//!
+//! 1. What is to be added to each keyspace is counted, and noted in the manifest, durably.
+//! 2. The rows of each keyspace are ingested, orders first.
+//! 3. Everything is synced, and each row is read back.
+//! 4. The manifest says that they are there, durably.
+//!
+//! Rows that are there as they are to be are not written again, so a move that was interrupted, or whose snapshot was not
+//! written, can be repeated, also with other rows beside. Rows are encoded for each step, user by user and keyspace by
+//! keyspace: memory is bounded by the rows of one user.
+
+use super::manifest::{Addition, Manifest, Moving, Probe, row_hash};
+use super::rows::{Encoded, Rows, object_key, take_head};
+use super::{EndedStore, Opened};
+use crate::store::{Space, StoreError};
+use ahash::AHashSet;
+use engine::departed::Leaving;
+use engine::id::UserId;
+use engine::user::{User, Users};
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Writes ended rows.
+pub struct EndedWriter {
+    store: EndedStore,
+    log: u128,
+    /// Why nothing is written any more.
+    refused: Option<Arc<str>>,
+    /// Called after each step; its error ends the move there, as a crash would.
+    #[cfg(test)]
+    pub watch: Option<Box<dyn FnMut(&str) -> Result<(), StoreError> + Send>>,
+}
+
+/// The rows of one move, in the order of their users.
+struct Source<'a> {
+    rows: Vec<(&'a User, &'a Leaving)>,
+    lsn: u64,
+}
+
+/// What a move writes.
+struct Plan {
+    /// Keys that are not written, by keyspace: their rows are there.
+    there: [AHashSet<Box<[u8]>>; Space::ALL.len()],
+    additions: [Addition; Space::ALL.len()],
+}
+
+impl EndedWriter {
+    pub(super) fn new(store: EndedStore, log: u128) -> EndedWriter {
+        EndedWriter {
+            store,
+            log,
+            refused: None,
+            #[cfg(test)]
+            watch: None,
+        }
+    }
+
+    /// The LSN up to which rows are there; 0 if nothing was moved yet.
+    ///
+    /// # Errors
+    /// As [`EndedStore::upto`].
+    pub fn upto(&self) -> Result<u64, StoreError> {
+        self.store.upto()
+    }
+
+    /// Stores the rows of `leaving`, which `users` still has, as rows that ended up to LSN `upto`. They are durable and
+    /// were read back when it returns. Each user is there at most once.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`], [`StoreError::Opening`]: nothing was written, and a later call may write it.
+    /// [`StoreError::NotEnded`], [`StoreError::Foreign`], [`StoreError::Ahead`] (an earlier move has a later LSN) and
+    /// [`StoreError::Unusable`]: nothing was written. After any other error this writer answers [`StoreError::Refused`];
+    /// that of a later process repeats the move.
+    pub fn write(&mut self, users: &Users, leaving: &[Leaving], upto: u64) -> Result<(), StoreError> {
+        if let Some(why) = &self.refused {
+            return Err(StoreError::Refused(why.clone()));
+        }
+        let opened = self.store.opened()?;
+        let source = Source::of(users, leaving, upto)?;
+        // The engine may panic where files are damaged; its caller has other work.
+        let moved = catch_unwind(AssertUnwindSafe(|| {
+            let (mut manifest, plan) = self.plan(&opened, &source)?;
+            let written = self.write_planned(&opened, &source, &mut manifest, plan);
+            Ok::<_, StoreError>((manifest, written))
+        }));
+        let (manifest, written) = match moved {
+            Ok(planned) => planned?,
+            Err(_) => return Err(self.refuse(StoreError::Damaged("its files do not fit together".to_owned()))),
+        };
+        written.map_err(|error| self.refuse(error))?;
+        opened.set_manifest(manifest);
+        Ok(())
+    }
+
+    fn refuse(&mut self, error: StoreError) -> StoreError {
+        self.refused = Some(error.to_string().into());
+        error
+    }
+
+    /// What is to be written. Changes nothing.
+    fn plan(&self, opened: &Opened, source: &Source<'_>) -> Result<(Manifest, Plan), StoreError> {
+        let manifest = opened.manifest().map_or_else(|| Manifest::new(self.log), |manifest| Manifest::clone(&manifest));
+        if manifest.log != self.log {
+            return Err(StoreError::Foreign);
+        }
+        if source.lsn < manifest.newest_lsn() {
+            return Err(StoreError::Ahead { upto: manifest.newest_lsn(), end: source.lsn });
+        }
+        if opened.spaces.is_busy() {
+            return Err(StoreError::Busy);
+        }
+        Ok((manifest, source.plan(opened)?))
+    }
+
+    fn write_planned(
+        &mut self,
+        opened: &Opened,
+        source: &Source<'_>,
+        manifest: &mut Manifest,
+        plan: Plan,
+    ) -> Result<(), StoreError> {
+        let spaces = &opened.spaces;
+        let Plan { there, additions } = plan;
+        let written = additions.each_ref().map(|addition| addition.probe.is_some());
+        if !written.contains(&true) && manifest.upto == source.lsn {
+            return Ok(());
+        }
+        manifest.moving = Some(Moving { lsn: source.lsn, additions });
+        if written.contains(&true) {
+            spaces.make_all()?;
+            self.passed("made")?;
+            spaces.set_about(&manifest.write())?;
+            self.passed("noted")?;
+        }
+        let spaces_written = || Space::ALL.into_iter().zip(&there).zip(written).filter(|(_, written)| *written);
+        for ((space, there), _) in spaces_written() {
+            spaces.ingest(space, |write| {
+                source.each(space, |_, row| if there.contains(row.key) { Ok(()) } else { write(row.key, row.value) })
+            })?;
+            self.passed(space.name())?;
+        }
+        spaces.sync()?;
+        self.passed("synced")?;
+        for ((space, there), _) in spaces_written() {
+            source.each(space, |_, row| {
+                if there.contains(row.key) || spaces.get(space, row.key)?.as_deref() == Some(row.value) {
+                    return Ok(());
+                }
+                Err(StoreError::Damaged(format!("{} lacks a row that was just written", space.name())))
+            })?;
+        }
+        self.passed("read back")?;
+        manifest.end()?;
+        spaces.set_about(&manifest.write())?;
+        self.passed("ended")
+    }
+
+    /// A step is over.
+    #[cfg(test)]
+    fn passed(&mut self, step: &str) -> Result<(), StoreError> {
+        self.watch.as_mut().map_or(Ok(()), |watch| watch(step))
+    }
+
+    #[cfg(not(test))]
+    fn passed(&mut self, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl<'a> Source<'a> {
+    fn of(users: &'a Users, leaving: &'a [Leaving], lsn: u64) -> Result<Source<'a>, StoreError> {
+        let row = |leaving: &'a Leaving| {
+            let user = users.get(leaving.user);
+            Ok((user.ok_or_else(|| StoreError::NotEnded(format!("user {}", leaving.user)))?, leaving))
+        };
+        let mut rows = leaving.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
+        rows.sort_by_key(|(user, _)| user.id);
+        assert!(rows.is_sorted_by(|(user, _), (next, _)| user.id < next.id), "a user leaves once in a move");
+        Ok(Source { rows, lsn })
+    }
+
+    /// The rows of a keyspace with their users, by ascending keys.
+    fn each(
+        &self,
+        space: Space,
+        mut each: impl FnMut(UserId, Encoded<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut rows = Rows::default();
+        for (user, leaving) in &self.rows {
+            rows.fill(space, user, &leaving.orders, &leaving.positions, self.lsn)?;
+            rows.iter().try_for_each(|row| each(user.id, row))?;
+        }
+        Ok(())
+    }
+
+    /// Compares the rows with those that are there. Most are newer than any of their user, and need no look-up.
+    fn plan(&self, opened: &Opened) -> Result<Plan, StoreError> {
+        let spaces = &opened.spaces;
+        let mut plan = Plan { there: Default::default(), additions: Default::default() };
+        // Orders that are there, in whichever state: other rows that belong to them may be there, too.
+        let mut known = AHashSet::new();
+        for (at, space) in Space::ALL.into_iter().enumerate() {
+            let has_objects = matches!(space, Space::Orders | Space::Positions);
+            let (mut owner, mut newest) = (None, None);
+            self.each(space, |user, row| {
+                if has_objects && owner.replace(user) != Some(user) {
+                    let (from, to) = (object_key(user, 0), object_key(user, u64::MAX));
+                    let keys = (Bound::Included(&from[..]), Bound::Included(&to[..]));
+                    newest = spaces.scan(space, keys).next_back().transpose()?.map(|(key, _)| key);
+                }
+                let may_be_there =
+                    if has_objects { newest.as_deref() >= Some(row.key) } else { known.contains(&row.of) };
+                let found = if may_be_there { spaces.get(space, row.key)? } else { None };
+                let hash = row_hash(row.key, row.value);
+                if let Some(found) = &found {
+                    if space == Space::Orders {
+                        known.insert(row.of);
+                    }
+                    let (mut there, mut own) = (&**found, row.value);
+                    take_head(&mut there)?;
+                    take_head(&mut own)?;
+                    if there == own {
+                        plan.there[at].insert(row.key.into());
+                        return Ok(());
+                    }
+                }
+                let addition = &mut plan.additions[at];
+                addition.total.add(hash, found.map(|found| row_hash(row.key, &found)));
+                addition.probe.get_or_insert_with(|| Probe { key: row.key.to_vec(), hash });
+                Ok(())
+            })?;
+        }
+        Ok(plan)
+    }
+}

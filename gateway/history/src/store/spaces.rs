@@ -1,0 +1,186 @@
+//! The keyspaces of ended rows, in the same database as the prices. They are written by sorted ingestion alone, which
+//! does not go through the journal: one ingestion is whole or absent after a crash, and durable when it is over.
+
+use super::{LEVEL_FILES, LEVEL_FILES_MAX, MEMORY_TABLES_MAX, Size, StoreError, Value};
+use fjall::compaction::Leveled;
+use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
+
+/// Name of the row in the table `about`.
+const ABOUT: &[u8] = b"ended";
+const BLOCK_BYTES: u32 = 8 << 10;
+/// Bits of a filter for each row.
+const FILTER_BITS: f32 = 10.0;
+/// An ingestion is refused from this number of sorted files on that are not merged yet.
+const FILES_MAX: usize = 48;
+
+/// A keyspace of ended rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    Orders,
+    Fills,
+    Positions,
+    Requests,
+    ByHash,
+    ByMarket,
+}
+
+impl Space {
+    /// In the order in which they are written: a row of the others that belongs to an order is there only if the order
+    /// is.
+    pub const ALL: [Space; 6] =
+        [Space::Orders, Space::Fills, Space::Positions, Space::Requests, Space::ByHash, Space::ByMarket];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Space::Orders => "orders",
+            Space::Fills => "fills",
+            Space::Positions => "positions",
+            Space::Requests => "requests",
+            Space::ByHash => "by_hash",
+            Space::ByMarket => "by_market",
+        }
+    }
+
+    fn options(self) -> KeyspaceCreateOptions {
+        let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS));
+        let filters = match self {
+            // Read by ranges, but for what was just written.
+            Space::Fills | Space::ByMarket => FilterPolicy::new([filter, filter, FilterPolicyEntry::None]),
+            _ => FilterPolicy::all(filter),
+        };
+        KeyspaceCreateOptions::default()
+            .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+            .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+            .filter_policy(filters)
+            .compaction_strategy(Arc::new(Leveled::default().with_l0_threshold(LEVEL_FILES)))
+    }
+}
+
+/// The open keyspaces. Copies are handles of the same ones.
+#[derive(Clone)]
+pub struct Spaces {
+    db: Database,
+    about: Keyspace,
+    /// As in [`Space::ALL`]; they are made by the first write.
+    made: Arc<[OnceLock<Keyspace>; Space::ALL.len()]>,
+}
+
+impl Spaces {
+    /// # Errors
+    /// [`StoreError`] if one that exists cannot be opened.
+    pub(super) fn of(db: &Database, about: &Keyspace) -> Result<Spaces, StoreError> {
+        let spaces = Spaces { db: db.clone(), about: about.clone(), made: Arc::default() };
+        for space in Space::ALL {
+            if db.keyspace_exists(space.name()) {
+                spaces.make(space)?;
+            }
+        }
+        Ok(spaces)
+    }
+
+    fn make(&self, space: Space) -> Result<(), StoreError> {
+        let made = self.db.keyspace(space.name(), || space.options())?;
+        // The same keyspace, if it is there already.
+        let _ = self.made[space as usize].set(made);
+        Ok(())
+    }
+
+    /// Makes those that are missing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn make_all(&self) -> Result<(), StoreError> {
+        Space::ALL.into_iter().filter(|space| self.space(*space).is_none()).try_for_each(|space| self.make(space))
+    }
+
+    fn space(&self, space: Space) -> Option<&Keyspace> {
+        self.made[space as usize].get()
+    }
+
+    /// # Errors
+    /// [`StoreError`].
+    pub fn get(&self, space: Space, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        Ok(self.space(space).map_or(Ok(None), |space| space.get(key))?)
+    }
+
+    /// Keys and values of the rows whose keys are in the range, in their order.
+    ///
+    /// # Errors
+    /// Each row may be an error; the rows after it may be missing.
+    pub fn scan(
+        &self,
+        space: Space,
+        keys: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> impl DoubleEndedIterator<Item = Result<(Value, Value), StoreError>> + use<> {
+        let rows = self.space(space).map(|space| space.range::<&[u8], _>(keys));
+        rows.into_iter().flatten().map(|row| Ok(row.into_inner()?))
+    }
+
+    /// Adds rows with ascending keys, together and durably; `write` passes them on one by one. Its error leaves nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it is unknown then whether the rows are there.
+    pub fn ingest(
+        &self,
+        space: Space,
+        write: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let space = self.space(space).ok_or(StoreError::Missing)?;
+        let mut ingestion = space.start_ingestion()?;
+        write(&mut |key, value| Ok(ingestion.write(key, value)?))?;
+        Ok(ingestion.finish()?)
+    }
+
+    /// What is known of the ended rows as a whole.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn about(&self) -> Result<Option<Value>, StoreError> {
+        Ok(self.about.get(ABOUT)?)
+    }
+
+    /// Replaces that, durably.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn set_about(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.about.insert(ABOUT, bytes)?;
+        self.sync()
+    }
+
+    /// Makes everything durable that was written to the database.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn sync(&self) -> Result<(), StoreError> {
+        Ok(self.db.persist(PersistMode::SyncAll)?)
+    }
+
+    /// A bound of the number of rows, known without reading them: replaced rows count until they are merged.
+    pub fn rows_at_most(&self, space: Space) -> u64 {
+        self.space(space).map_or(0, |space| space.approximate_len() as u64)
+    }
+
+    /// Whether too many files wait to be merged, or the engine would block a write to the table `about`.
+    pub fn is_busy(&self) -> bool {
+        let is_about_held =
+            self.about.sealed_memtable_count() >= MEMORY_TABLES_MAX || self.about.l0_table_count() >= LEVEL_FILES_MAX;
+        is_about_held
+            || Space::ALL.iter().filter_map(|space| self.space(*space)).any(|space| space.l0_table_count() >= FILES_MAX)
+    }
+
+    /// Bytes and number of the files of a keyspace.
+    pub fn size(&self, space: Space) -> Size {
+        self.space(space)
+            .map_or(Size { bytes: 0, files: 0 }, |space| Size { bytes: space.disk_space(), files: space.table_count() })
+    }
+
+    /// Merges everything.
+    #[cfg(test)]
+    pub fn merge(&self) -> Result<(), StoreError> {
+        Space::ALL.iter().filter_map(|space| self.space(*space)).try_for_each(|space| Ok(space.major_compact()?))
+    }
+}

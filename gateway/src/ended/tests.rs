@@ -1,0 +1,193 @@
+use super::*;
+use edge::testing::{OneOrder, one_ended_order};
+use engine::command::Command;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::mpsc;
+
+/// What a source does with the next answer; without an entry it completes it.
+enum Step {
+    Opening,
+    Fails,
+    Panics,
+    /// Reports that it has begun, and waits.
+    Waits(mpsc::Sender<()>, mpsc::Receiver<()>),
+}
+
+struct Source {
+    rows: OneOrder,
+    next: Arc<Mutex<VecDeque<Step>>>,
+}
+
+impl EndedSource for Source {
+    type Error = &'static str;
+
+    fn complete(&self, elsewhere: Elsewhere) -> Result<Answer, &'static str> {
+        self.step()?;
+        let completed: Result<Answer, Infallible> = elsewhere.complete(&self.rows);
+        Ok(completed.unwrap_or_else(|never| match never {}))
+    }
+
+    fn look_up(&self, look_up: LookUp) -> Result<Envelope<()>, &'static str> {
+        self.step()?;
+        let found: Result<Envelope<()>, Infallible> = look_up.found(&self.rows);
+        Ok(found.unwrap_or_else(|never| match never {}))
+    }
+
+    fn is_opening(error: &&'static str) -> bool {
+        *error == "opening"
+    }
+}
+
+impl Source {
+    fn step(&self) -> Result<(), &'static str> {
+        let next = self.next.lock().pop_front();
+        match next {
+            Some(Step::Opening) => Err("opening"),
+            Some(Step::Fails) => Err("damaged"),
+            Some(Step::Panics) => panic!("planted"),
+            Some(Step::Waits(begun, go_on)) => {
+                begun.send(()).expect("the test waits for it");
+                go_on.recv().expect("the test lets it go on");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Readers of one order, what they do next, and a query about the order.
+fn readers(
+    count: usize,
+    next: Vec<Step>,
+    opens_within: Duration,
+) -> (EndedReaders, Arc<Mutex<VecDeque<Step>>>, Box<Elsewhere>) {
+    let (asked, rows) = one_ended_order();
+    let next = Arc::new(Mutex::new(VecDeque::from(next)));
+    let source = Source { rows, next: next.clone() };
+    (EndedReaders::waiting(count, source, opens_within).expect("threads"), next, asked)
+}
+
+/// Longer than a test runs.
+const LONG: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn answers_are_completed_or_say_why_not() {
+    // What the source does, and for how long it may open; the answers of four queries in a row, `None`: a closed receiver.
+    let unread = Some(Err(Unread::Unreadable));
+    let done = Some(Ok(()));
+    let table = [
+        (vec![], LONG, [done, done, done, done]),
+        (vec![Step::Opening], LONG, [done, done, done, done]),
+        (vec![Step::Opening, Step::Opening, Step::Opening, Step::Fails], LONG, [unread, done, done, done]),
+        (vec![Step::Opening, Step::Opening], Duration::ZERO, [unread, unread, done, done]),
+        (vec![Step::Fails, Step::Fails], LONG, [unread, unread, done, done]),
+        (vec![Step::Panics, Step::Fails, Step::Panics], LONG, [None, unread, None, done]),
+    ];
+    let mut cases = 0;
+    for (next, opens_within, expected) in table {
+        let (readers, _, asked) = readers(1, next, opens_within);
+        for (nth, expected) in expected.into_iter().enumerate() {
+            let found = readers.complete(asked.clone()).blocking_recv().ok();
+            let shown =
+                found.map(|found| found.map(|answer| assert!(matches!(answer, Answer::Order(_)), "{answer:?}")));
+            assert_eq!(shown, expected, "query {nth} of case {cases}");
+        }
+        cases += 1;
+    }
+    // A source that is opened again is waited for again, from the next query on.
+    let (readers, next, asked) = readers(1, vec![], LONG);
+    let ask = || readers.complete(asked.clone()).blocking_recv().ok().map(|found| found.map(drop));
+    assert_eq!(ask(), done);
+    next.lock().extend([Step::Opening, Step::Opening, Step::Opening]);
+    assert_eq!((ask(), ask()), (unread, done));
+    assert!(next.lock().is_empty());
+    println!("ended rows: {} cases", cases + 1);
+}
+
+#[test]
+fn a_full_queue_refuses_and_forgets_what_was_given_up() {
+    let ((begun, has_begun), (go_on, wait)) = (mpsc::channel(), mpsc::channel());
+    let (readers, _, asked) = readers(1, vec![Step::Waits(begun, wait)], LONG);
+    let first = readers.complete(asked.clone());
+    has_begun.recv().expect("the reader has taken it");
+    let mut waiting: Vec<EndedAnswer> = (0..WAITING_MAX).map(|_| readers.complete(asked.clone())).collect();
+    let refused = readers.complete(asked.clone()).blocking_recv().expect("an answer");
+    assert_eq!(refused.map(drop), Err(Unread::Busy));
+    // A request that has given up makes room for one other.
+    drop(waiting.remove(WAITING_MAX / 2));
+    let next = readers.complete(asked.clone());
+    assert_eq!(readers.complete(asked).blocking_recv().expect("an answer").map(drop), Err(Unread::Busy));
+    go_on.send(()).expect("the reader waits");
+    let mut completed = 0;
+    for answer in waiting.into_iter().chain([first, next]) {
+        assert_eq!(answer.blocking_recv().expect("an answer").map(drop), Ok(()));
+        completed += 1;
+    }
+    println!("a full queue: {completed} answers completed, 2 refused");
+    assert_eq!(completed, WAITING_MAX + 1);
+}
+
+#[test]
+fn several_readers_work_side_by_side_and_end_with_the_pool() {
+    let ((begun, has_begun), (go_on, wait)) = (mpsc::channel(), mpsc::channel());
+    let (readers, _, asked) = readers(2, vec![Step::Waits(begun, wait)], LONG);
+    let slow = readers.complete(asked.clone());
+    has_begun.recv().expect("a reader has taken it");
+    // The other reader answers meanwhile.
+    for _ in 0..100 {
+        assert_eq!(readers.complete(asked.clone()).blocking_recv().expect("an answer").map(drop), Ok(()));
+    }
+    go_on.send(()).expect("the reader waits");
+    drop(readers);
+    // What was begun is finished.
+    assert_eq!(slow.blocking_recv().expect("an answer").map(drop), Ok(()));
+}
+
+/// A cancel of an order that has left memory, as a shard hands it back.
+fn asked_command() -> Box<LookUp> {
+    edge::testing::one_cancel_of_an_ended_order()
+}
+
+#[test]
+fn commands_are_looked_up_or_say_why_not() {
+    let mut cases = 0;
+    for (next, expected) in [
+        (vec![], Some(Ok(()))),
+        (vec![Step::Opening, Step::Opening], Some(Ok(()))),
+        (vec![Step::Fails], Some(Err(Unread::Unreadable))),
+        (vec![Step::Panics], None),
+    ] {
+        let (readers, _, _) = readers(1, next, LONG);
+        let found = readers.look_up(asked_command()).blocking_recv().ok();
+        let shown = found.map(|found| found.map(|found| assert!(matches!(found.command, Command::Found(_)))));
+        assert_eq!(shown, expected, "case {cases}");
+        cases += 1;
+    }
+    println!("commands that are looked up: {cases} cases");
+}
+
+/// A queue full of answers neither refuses nor delays a command.
+#[test]
+fn commands_go_before_answers() {
+    let ((begun, has_begun), (go_on, wait)) = (mpsc::channel(), mpsc::channel());
+    let ((found_begun, has_found), (found_go_on, found_wait)) = (mpsc::channel(), mpsc::channel());
+    let steps = vec![Step::Waits(begun, wait), Step::Waits(found_begun, found_wait)];
+    let (readers, _, asked) = readers(1, steps, LONG);
+    let mut answers: Vec<EndedAnswer> = vec![readers.complete(asked.clone())];
+    has_begun.recv().expect("the reader has taken it");
+    answers.extend((0..WAITING_MAX).map(|_| readers.complete(asked.clone())));
+    assert_eq!(readers.complete(asked).blocking_recv().expect("an answer").map(drop), Err(Unread::Busy));
+    let command = readers.look_up(asked_command());
+    go_on.send(()).expect("the reader waits");
+    has_found.recv().expect("the second that is read");
+    assert!(answers[1..].iter_mut().all(|answer| answer.try_recv().is_err()), "none of the others was read before it");
+    found_go_on.send(()).expect("the reader waits");
+    assert!(command.blocking_recv().expect("an answer").is_ok());
+    let mut completed = 0;
+    for answer in answers {
+        assert_eq!(answer.blocking_recv().expect("an answer").map(drop), Ok(()));
+        completed += 1;
+    }
+    println!("commands before answers: {completed} answers after one command");
+}

@@ -14,6 +14,7 @@ use crate::jobs::{self, End, Jobs, OwnParts, Stops};
 use crate::layout::Asked;
 use crate::listeners::ServerLinks;
 use crate::metrics::gather::Sources;
+use crate::moving::{self, Needed};
 use crate::publishing::Publishing;
 use crate::runtime::{Parts, Runtime};
 use crate::serving::{Stopping, listen_until_stopped, listening};
@@ -194,12 +195,18 @@ struct Begun {
     bot: Option<ForBot>,
 }
 
-/// The readers of rows that have left memory. The log is there.
-fn ended_rows(config: &Config, store: EndedStore) -> Result<EndedReaders, BootError> {
+/// The identity of the log in this directory, which is there.
+fn identity(config: &Config) -> Result<u128, BootError> {
     let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
     let origin = wal::origin(&storage).map_err(RecoverError::from)?.expect("a log that was started has an origin");
-    let reader = store.reader(u128::from_be_bytes(origin.directory));
-    EndedReaders::start(config.history.readers, reader).map_err(io("a thread that reads ended rows"))
+    Ok(u128::from_be_bytes(origin.directory))
+}
+
+/// The readers of rows that have left memory.
+fn ended_rows(config: &Config, store: &EndedStore) -> Result<(Arc<dyn EndedRows>, u128), BootError> {
+    let log = identity(config)?;
+    let readers = EndedReaders::start(config.history.readers, store.reader(log));
+    Ok((Arc::new(readers.map_err(io("a thread that reads ended rows"))?), log))
 }
 
 async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
@@ -237,8 +244,10 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let (stakes, open) = (stakes(&state.users), Open::of(&state.users));
     let known = Known::of(&state.users);
     let kept_plans = billing::kept_plans(&config, &state.users);
+    let departed_upto = state.users.iter().map(Users::departed_upto).max().unwrap_or(0);
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
+    let last_lsn = log.last_lsn.0;
     let parts = Parts { config: &config, clock: &clock, dir, log, shards, figures };
     let (history, recorder, reader) = History::open(
         Some(config.data.dir.join("history")),
@@ -247,13 +256,18 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         shared.commit.listener.fills.clone(),
     );
     let (runtime, log, failed) = Runtime::start(parts)?;
-    let ended: Arc<dyn EndedRows> = match ended_rows(&config, history.ended()) {
-        Ok(ended) => Arc::new(ended),
+    let store = history.ended();
+    let (ended, identity) = match ended_rows(&config, &store) {
+        Ok(ended) => ended,
         Err(error) => {
             runtime.end(jobs).await?;
             return Err(error);
         }
     };
+    let needed = Needed { log: identity, upto: departed_upto, end: last_lsn };
+    // The result of a back-test is read from the state.
+    let mover =
+        bot.is_none().then(|| moving::mover(&config, &store, &shared.filters, needed, runtime.inboxes(), &clock));
     let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,
@@ -308,6 +322,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     shared.sender = Some(sender);
     let own = OwnParts {
         log,
+        mover,
         history,
         reader: reader.clone(),
         feed,

@@ -10,7 +10,7 @@
 //! | `prefault` | memory is resident before the allocator needs it (`journal::prefault`) |
 //! | `history` | the price history, in memory and in files (`history`) |
 //! | `spares` | segments ready for the log; releases those that snapshots cover (`journal::spares`) |
-//! | `keeper` | snapshots and digests of the state (`journal::checkpoint`) |
+//! | `keeper` | snapshots and digests of the state (`journal::checkpoint`); ended rows move to the history store (`journal::mover`) |
 //! | `archive` | hours of the recording become hours of the archive; old ones are removed ([`archive`]) |
 //! | `exports` | removes exports of the archive after a day (`simulation::exports`) |
 //! | `feed` | polls the venue; books, markets, and the matching cycle (`venue::feed`) |
@@ -51,6 +51,7 @@ use host::job::{Job, JobWaker, RunningJob};
 use host::leap::Leap;
 use host::thread::Stop;
 use journal::checkpoint::{DigestRequests, Keeper};
+use journal::mover::Mover;
 use journal::paced::{Paced, Rests};
 use journal::prefault::{self, Loading, Prefault};
 use journal::spares::{Covered, Spares};
@@ -125,6 +126,8 @@ pub struct LogParts {
 /// The parts of the other jobs.
 pub struct OwnParts {
     pub log: LogParts,
+    /// Moves ended rows to the history store; `None`: they stay in memory.
+    pub mover: Option<Mover>,
     pub history: History,
     pub reader: Reader,
     pub feed: FeedParts<ServerLinks>,
@@ -165,10 +168,15 @@ pub fn before_recovery(config: &Config, loading: &Loading) -> Vec<Row> {
 
 /// All other jobs, in the order of their start.
 pub fn table(server: &Server<'_>, own: OwnParts) -> Vec<Row> {
-    let OwnParts { log, history, reader, feed, archive: keeping, is_fed, runner, football, status, alerts } = own;
+    let OwnParts { log, mover, history, reader, feed, archive: keeping, is_fed, runner, football, status, alerts } =
+        own;
     let LogParts { storage, preparer, low, snapshots, requests, handover } = log;
     let spares = spares(server, preparer, low);
     let keeper = keeper(server, storage, snapshots).answering(requests).handed_to(handover);
+    let keeper = match mover {
+        Some(mover) => keeper.moving(mover),
+        None => keeper,
+    };
     let lost = "the price history has failed; there are no charts until the server is restarted";
     let history = Job::new("history", FILLS_WITHIN, move || history).spare(lost, move || reader.lose());
     let keeping = keeping.map(|keeping| {

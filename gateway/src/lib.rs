@@ -66,6 +66,7 @@ pub mod jobs;
 pub mod layout;
 pub mod listeners;
 pub mod metrics;
+mod moving;
 mod publishing;
 pub mod restore;
 pub mod runtime;

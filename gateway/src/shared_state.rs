@@ -32,6 +32,7 @@ use engine::shard::Shard;
 use engine::time::Timestamp;
 use engine::user::Users;
 use history::Reader;
+use history::filters::OpenFilters;
 use host::clock::Clock;
 use host::leap::Leap;
 use journal::commit::Reply;
@@ -54,6 +55,8 @@ pub struct Shared {
     /// Counts of alerts, and what the routes of alerts ask.
     pub alerts: Arc<AlertFigures>,
     pub sender: Option<Arc<Sender>>,
+    /// Over the names of orders that have left memory; the mover opens them.
+    pub filters: OpenFilters,
 }
 
 impl Shared {
@@ -78,6 +81,7 @@ impl Shared {
             runner: None,
             alerts: Arc::default(),
             sender: None,
+            filters: OpenFilters::default(),
         }
     }
 
@@ -92,6 +96,7 @@ impl Shared {
             let (catalog, directory) = (self.catalog.clone(), self.directory.clone());
             let mut shard = Shard::new(index, count, users, rules, books, catalog, directory);
             shard.resume(newest);
+            shard.filter_with(Arc::new(self.filters.clone()));
             shard
         };
         users.into_iter().enumerate().map(shard).collect()

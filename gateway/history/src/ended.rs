@@ -5,6 +5,7 @@
 //! | `rows.rs` | keys and values as bytes |
 //! | `manifest.rs` | what is known of the rows as a whole, and how it survives a crash |
 //! | `writer.rs` | a move: rows into the keyspaces, durably, and the manifest last |
+//! | `names.rs` | names of ended orders, for filters |
 //! | `reader.rs` | rows of a user: look-ups and scans from the newest |
 //!
 //! They are in the database of the prices, which the job of the history opens beside the rest of a start, and opens again
@@ -12,6 +13,7 @@
 //! the open database for one look-up, one piece of a scan, or one move; nothing waits for an opening.
 
 mod manifest;
+mod names;
 mod reader;
 mod rows;
 #[cfg(test)]

@@ -167,18 +167,25 @@ impl FilterWriter {
         })
     }
 
-    /// Opens the filters of a folder and publishes them. Reads all of them; a start does not wait for that. The caller
-    /// compares [`FilterWriter::upto`] with the rows that have left memory, and rebuilds filters that lack some.
+    /// Opens the filters of a folder and publishes them, if they have the names of all rows that left memory up to the
+    /// log's number `needed`. Reads all of them; a start does not wait for that.
     ///
     /// # Errors
     /// Why the filters cannot be used. Then they are rebuilt, and `filters` stays closed.
-    pub fn open(folder: &Path, log: u128, bytes_max: u64, filters: &OpenFilters) -> Result<FilterWriter, FilterError> {
+    pub fn open(
+        folder: &Path,
+        log: u128,
+        bytes_max: u64,
+        filters: &OpenFilters,
+        needed: u64,
+    ) -> Result<FilterWriter, FilterError> {
         filters.publish(None);
         let (files, about) = Files::open(folder, log)?;
+        // Nothing is published before it is known whether names are missing.
         let mut writer = FilterWriter {
             files,
             bytes_max: bytes_max.clamp(FILTER_BYTES_MIN, FILTER_BYTES_MAX),
-            filters: filters.clone(),
+            filters: OpenFilters::default(),
             spans: Default::default(),
             covers_from: about.covers_from,
             added: Vec::new(),
@@ -196,6 +203,10 @@ impl FilterWriter {
             writer.put(kind, place, hour);
         }
         writer.upto = writer.upto.max(upto);
+        if writer.upto < needed {
+            return Err(FilterError::Behind);
+        }
+        writer.filters = filters.clone();
         writer.shrink(Kind::ClientOrderId, 0);
         Ok(writer)
     }

@@ -389,7 +389,7 @@ impl<S: Storage> Work for Keeper<S> {
         if stop.is_set() {
             return Ok(Next::Wait);
         }
-        self.mover.iter_mut().for_each(Mover::drop_due);
+        self.mover.iter_mut().for_each(Mover::turn);
         match self.look() {
             Ok(CheckpointTurn::Made) => Ok(Next::Again),
             Ok(CheckpointTurn::Enough) => Ok(Next::Sleep),

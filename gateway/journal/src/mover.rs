@@ -22,6 +22,11 @@ const ORDERS_MAX: usize = 1 << 21;
 
 /// The history store, as the mover sees it.
 pub trait EndedStore: Send {
+    /// Opens what [`EndedStore::write`] needs, ahead of it. Called now and then until it returns true.
+    fn prepare(&mut self) -> bool {
+        true
+    }
+
     /// Makes these rows of `users` durable, with `upto` as the LSN that they can be read with. A repeated call with the
     /// same rows changes nothing.
     ///
@@ -51,13 +56,14 @@ pub struct Mover {
     moved: Vec<Arc<Departures>>,
     /// Rows that the newest snapshot lacks, and that the shards still have.
     due: VecDeque<Arc<Departures>>,
+    is_prepared: bool,
     /// The last attempt failed; logged once.
     failing: bool,
 }
 
 impl Mover {
     pub fn new(store: Box<dyn EndedStore>, window: Window, drop_rows: DropRows) -> Mover {
-        Mover { store, window, drop_rows, moved: Vec::new(), due: VecDeque::new(), failing: false }
+        Mover { store, window, drop_rows, moved: Vec::new(), due: VecDeque::new(), is_prepared: false, failing: false }
     }
 
     /// Moves what has ended from `users`, the state up to `upto`, whose last record has this time. `rest` is called
@@ -98,8 +104,13 @@ impl Mover {
         self.drop_due();
     }
 
-    /// Hands over what could not be handed over before. Must be called now and then.
-    pub(crate) fn drop_due(&mut self) {
+    /// Prepares the store, and hands over what could not be handed over before. Must be called now and then.
+    pub(crate) fn turn(&mut self) {
+        self.is_prepared = self.is_prepared || self.store.prepare();
+        self.drop_due();
+    }
+
+    fn drop_due(&mut self) {
         while let Some(departures) = self.due.front() {
             if !(self.drop_rows)(departures) {
                 return;

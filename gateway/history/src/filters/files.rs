@@ -44,6 +44,8 @@ pub enum FilterError {
     Foreign,
     /// They were written by a later program.
     Later,
+    /// They lack names of rows that have left memory.
+    Behind,
     /// A file is damaged.
     Damaged(PathBuf),
     /// The system refused.
@@ -58,6 +60,7 @@ impl std::fmt::Display for FilterError {
             FilterError::Missing => f.write_str("there are no filters"),
             FilterError::Foreign => f.write_str("the filters belong to another log"),
             FilterError::Later => f.write_str("the filters were written by a later program"),
+            FilterError::Behind => f.write_str("the filters lack names of rows that have left memory"),
             FilterError::Damaged(path) => write!(f, "{} is damaged", path.display()),
             FilterError::Io(error) => error.fmt(f),
             FilterError::Failed => f.write_str("an earlier write of the filters has failed"),

@@ -23,7 +23,7 @@ fn asked(filters: &OpenFilters, key: FilterKey, since: u32) -> May {
 /// What the folder of a test is opened as.
 fn reopened(folder: &Path, bytes_max: u64) -> Result<(FilterWriter, OpenFilters), FilterError> {
     let filters = OpenFilters::default();
-    Ok((FilterWriter::open(folder, LOG, bytes_max, &filters)?, filters))
+    Ok((FilterWriter::open(folder, LOG, bytes_max, &filters, 0)?, filters))
 }
 
 fn created(folder: &Path, bytes_max: u64) -> (FilterWriter, OpenFilters) {
@@ -209,7 +209,7 @@ fn filters_of_another_log_or_a_later_program_are_refused() {
     let place = tempfile::tempdir().expect("a folder");
     drop(created(place.path(), 1 << 20));
     let filters = OpenFilters::default();
-    let error = FilterWriter::open(place.path(), 7, 1 << 20, &filters).expect_err("another log");
+    let error = FilterWriter::open(place.path(), 7, 1 << 20, &filters, 0).expect_err("another log");
     assert!(matches!(error, FilterError::Foreign), "{error}");
     assert_eq!(asked(&filters, key(1, "a", NOW), NOW), May::Unknown, "they stay closed");
     let about = place.path().join("about");

@@ -4,6 +4,7 @@ use super::texts;
 use crate::config::setting::{Setting, boolean, integer, list, optional_word, parsed, path, text, word};
 use crate::config::{ArchiveBuild, DATA_DIR, Durability, LogFormat, LogLevel};
 use engine::format::Formats;
+use history::filters::{FILTER_BYTES_MAX, FILTER_BYTES_MIN};
 
 pub(super) fn rows() -> Vec<Setting> {
     [server(), admin(), http(), storage(), archive()].into_iter().flatten().collect()
@@ -298,6 +299,13 @@ fn archive() -> Vec<Setting> {
             16..=1 << 24,
             "Ended orders of a user that stay in memory, at most, and closed positions. Older ones leave it with the next \
              checkpoint, however recent they are.",
+        ),
+        integer(
+            "history.filter_bytes",
+            256 << 20,
+            FILTER_BYTES_MIN..=FILTER_BYTES_MAX,
+            "Memory for filters over client order ids and order hashes that have left it, in bytes. A placement whose id \
+             is in none needs no look-up in the store; beyond the bound the oldest ids are looked up.",
         ),
         integer("history.readers", 2, 1..=16, "Threads that read orders, trades and positions which have left memory."),
     ]

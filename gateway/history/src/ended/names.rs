@@ -1,0 +1,124 @@
+//! The names of ended orders, of all users: what filters are made of again.
+
+use super::EndedStore;
+use super::rows::{key_bytes, object_key, object_of, take_head, take_order_of, user_of};
+use crate::store::{Space, StoreError, Value};
+use engine::departed::{Sharing, take_order, take_request};
+use engine::id::{OrderId, UserId};
+use engine::look_up::filters::{FilterKey, Kind, id_hash, order_hash};
+use engine::order::Order;
+use std::ops::Bound;
+
+/// Rows that are read together: the tables are let go in between.
+const PIECE_ROWS: usize = 1_024;
+
+impl EndedStore {
+    /// The names of the ended orders up to LSN `upto`: the ids of their remembered requests, then the hashes of signed
+    /// ones. Each order is looked up for its hour, so it takes some microseconds a name.
+    ///
+    /// Ends after an error; a named order that is missing is one.
+    pub fn names(&self, upto: u64) -> impl Iterator<Item = Result<FilterKey, StoreError>> + use<> {
+        let names =
+            |space| Names { store: self.clone(), upto, space, from: Bound::Unbounded, piece: Vec::new().into_iter() };
+        names(Space::Requests).chain(names(Space::ByHash))
+    }
+}
+
+/// A scan of one keyspace, piece by piece.
+struct Names {
+    store: EndedStore,
+    upto: u64,
+    space: Space,
+    /// Where the next piece begins.
+    from: Bound<Vec<u8>>,
+    piece: std::vec::IntoIter<FilterKey>,
+}
+
+impl Names {
+    /// Reads a piece; empty at the end.
+    fn read(&mut self) -> Result<Vec<FilterKey>, StoreError> {
+        let opened = self.store.opened()?;
+        let mut sharing = Sharing::default();
+        loop {
+            let (mut names, mut last) = (Vec::new(), None);
+            let from = self.from.as_ref().map(Vec::as_slice);
+            for row in opened.spaces.scan(self.space, (from, Bound::Unbounded)).take(PIECE_ROWS) {
+                let (key, value) = row?;
+                let mut body = &value[..];
+                if take_head(&mut body)? <= self.upto {
+                    let order = self.order(&key, body)?;
+                    let user = user_of(&key).ok_or_else(|| self.damaged())?;
+                    let stored = opened.spaces.get(Space::Orders, &object_key(user, order.0))?;
+                    let stored = stored.ok_or_else(|| self.damaged())?;
+                    let mut stored = &stored[..];
+                    take_head(&mut stored)?;
+                    let ended = take_order(stored, &mut sharing).map_err(|_| self.damaged())?;
+                    names.extend(self.name(user, &key, body, &ended.order, &mut sharing)?);
+                }
+                last = Some(key);
+            }
+            let Some(last) = last else { return Ok(Vec::new()) };
+            self.from = Bound::Excluded(last.to_vec());
+            // All of them may be of a later LSN.
+            if !names.is_empty() {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// The order that a row belongs to.
+    fn order(&self, key: &Value, body: &[u8]) -> Result<OrderId, StoreError> {
+        let order = match self.space {
+            Space::ByHash => take_order_of(u64::MAX, body),
+            _ => object_of(key).map(OrderId),
+        };
+        order.filter(|_| key.len() == key_bytes(self.space)).ok_or_else(|| self.damaged())
+    }
+
+    fn name(
+        &self,
+        user: UserId,
+        key: &Value,
+        body: &[u8],
+        order: &Order,
+        sharing: &mut Sharing,
+    ) -> Result<Option<FilterKey>, StoreError> {
+        let (kind, hash) = match self.space {
+            Space::ByHash => {
+                let hash = key.last_chunk::<32>().ok_or_else(|| self.damaged())?;
+                (Kind::OrderHash, order_hash(hash))
+            }
+            _ => {
+                let request = take_request(body, sharing).map_err(|_| self.damaged())?;
+                let Some(id) = request.id(order) else { return Ok(None) };
+                (Kind::ClientOrderId, id_hash(id))
+            }
+        };
+        Ok(Some(FilterKey { user, kind, hash, hour: order.created_at.hour() }))
+    }
+
+    fn damaged(&self) -> StoreError {
+        StoreError::Damaged(format!("a row of {} cannot be read, or its order", self.space.name()))
+    }
+}
+
+impl Iterator for Names {
+    type Item = Result<FilterKey, StoreError>;
+
+    fn next(&mut self) -> Option<Result<FilterKey, StoreError>> {
+        if let Some(name) = self.piece.next() {
+            return Some(Ok(name));
+        }
+        match self.read() {
+            Ok(names) => {
+                self.piece = names.into_iter();
+                self.piece.next().map(Ok)
+            }
+            Err(error) => {
+                // Nothing is beyond it.
+                self.from = Bound::Excluded(vec![u8::MAX; key_bytes(self.space)]);
+                Some(Err(error))
+            }
+        }
+    }
+}

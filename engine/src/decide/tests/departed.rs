@@ -417,7 +417,7 @@ fn a_look_up_that_takes_too_long_is_over() {
     println!("overdue look-ups: {cases} cases");
 }
 
-/// A look-up that has ended changes nothing any more, whichever way it comes back.
+/// A look-up that has ended changes nothing any more, however it comes back.
 #[test]
 fn a_look_up_ends_once() {
     let mut steps = Steps::new();

@@ -38,14 +38,14 @@ mod wanted;
 
 use crate::book::Books;
 use crate::command::{Answer, Command, Envelope, Query, Sweeps};
-use crate::decide::cancel::{self, Scope};
+use crate::decide::cancel::Scope;
 use crate::decide::take::Desk;
 use crate::decide::{alerts as decide_alerts, keys, wallets};
 use crate::directory::Directory;
 use crate::fact;
-use crate::id::{OrderId, UserId};
+use crate::id::UserId;
 use crate::look_up::filters::Filters;
-use crate::look_up::{Findings, Past};
+use crate::look_up::Findings;
 use crate::market::catalog::Catalog;
 use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
@@ -569,25 +569,6 @@ impl<R> Shard<R> {
                     },
                 }
             }
-        }
-    }
-
-    fn cancel_one(
-        &mut self,
-        owner: UserId,
-        order: OrderId,
-        found: Option<&Findings>,
-        outbox: &mut impl Outbox<R>,
-    ) -> Answer {
-        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        if let Err(reject) = cancel::one(Past { user, found }, order, self.now, &mut self.facts) {
-            return Answer::Refused(reject);
-        }
-        self.commit(owner, outbox);
-        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
-        match user.order(order) {
-            Some(order) => Answer::Order(query::order_view(user, order)),
-            None => Answer::Refused(Reject::OrderNotFound),
         }
     }
 

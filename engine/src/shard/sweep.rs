@@ -1,7 +1,7 @@
-//! Work on orders and positions that may be larger than one turn: cancel sweeps and settlements. Each piece writes
-//! records of at most [`SWEEP_ORDERS_PER_RECORD_MAX`] orders.
+//! Cancels, and work on orders and positions that may be larger than one turn: cancel sweeps and settlements. Each piece
+//! writes records of at most [`SWEEP_ORDERS_PER_RECORD_MAX`] orders.
 
-use super::{Outbox, Room, Shard};
+use super::{Outbox, Room, Shard, query};
 use crate::command::{Answer, Wallets};
 use crate::decide::cancel::{self, Scope, closed};
 use crate::decide::settle;
@@ -41,6 +41,26 @@ impl<R> Settling<R> {
 }
 
 impl<R> Shard<R> {
+    /// Cancels one order.
+    pub(super) fn cancel_one(
+        &mut self,
+        owner: UserId,
+        order: OrderId,
+        found: Option<&Findings>,
+        outbox: &mut impl Outbox<R>,
+    ) -> Answer {
+        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
+        if let Err(reject) = cancel::one(Past { user, found }, order, self.now, &mut self.facts) {
+            return Answer::Refused(reject);
+        }
+        self.commit(owner, outbox);
+        let Some(user) = self.users.get(owner) else { return Answer::Refused(Reject::UserNotFound) };
+        match user.order(order) {
+            Some(order) => Answer::Order(query::order_view(user, order)),
+            None => Answer::Refused(Reject::OrderNotFound),
+        }
+    }
+
     /// Cancels all open orders in `scope`; a long list in several records over several turns.
     pub(super) fn start_sweep(
         &mut self,

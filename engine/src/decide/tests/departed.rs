@@ -17,14 +17,13 @@ const STEPS: usize = 900;
 
 /// An order whose id or hash others have, too.
 fn named(dice: &mut Dice) -> String {
-    let side = dice.one_of(&["buy", "buy", "buy", "sell"]);
-    let token = dice.one_of(&["Y", "N", "Y1"]);
-    let mut line = format!("{side} {token} {} ", 5 + dice.roll(20));
-    line += match dice.roll(4) {
-        0 => "market 0.70 ",
-        1 => "limit 0.70 fak ",
-        2 => "limit 0.20 fok ",
-        _ => "limit 0.30 ",
+    let mut line = if dice.roll(2) == 0 {
+        // Of one size, so that positions end.
+        dice.one_of(&["buy Y2 10 market 0.60 ", "sell Y2 10 market 0.20 "]).to_owned()
+    } else {
+        let side = dice.one_of(&["buy", "buy", "buy", "sell"]);
+        let terms = dice.one_of(&["market 0.70", "limit 0.70 fak", "limit 0.20 fok", "limit 0.30"]);
+        format!("{side} {} {} {terms} ", dice.one_of(&["Y", "N", "Y1"]), 5 + dice.roll(20))
     };
     if dice.roll(5) > 0 {
         line += &format!("id=k{} body={} ", dice.roll(25), dice.roll(2));
@@ -52,8 +51,9 @@ fn act(dice: &mut Dice) -> Act {
         }
         68..78 => format!("cancel #{}", 1 + dice.roll(400)),
         78..84 => return Act::Cancels((0..dice.roll(12)).map(|_| dice.roll(2_000)).collect()),
-        84..90 => format!("book {} bids 0.40x90 asks 0.45x40 0.60x90", dice.one_of(&["Y", "N", "Y1"])),
-        90..96 => "cycle".to_owned(),
+        84..88 => format!("book {} bids 0.40x90 asks 0.45x40 0.60x90", dice.one_of(&["Y", "N", "Y1"])),
+        88..92 => "book Y2 bids 0.40x9000 asks 0.45x9000".to_owned(),
+        92..96 => "cycle".to_owned(),
         96..98 => format!("wait {}m", 1 + dice.roll(25)),
         98 => format!("wait {}h", 1 + dice.roll(40)),
         _ => "user 1".to_owned(),
@@ -92,9 +92,13 @@ fn day(seed: u64, fault: Option<Fault>) -> Result<Ran, String> {
     let (mut dice, mut replays) = (Dice(seed), 0);
     let [mut whole, mut hot] = std::array::from_fn(|_| {
         let mut world = World::of("market 0 ");
-        for line in
-            ["market 0 weather 0.01", "market 1 crypto 0.01", "rule free_daily_orders 100000", "balance 1000000"]
-        {
+        for line in [
+            "market 0 weather 0.01",
+            "market 1 crypto 0.01",
+            "market 2 sports 0.01",
+            "rule free_daily_orders 100000",
+            "balance 1000000",
+        ] {
             world.act(line);
         }
         world.answered = Some(Vec::new());
@@ -413,7 +417,7 @@ fn a_look_up_that_takes_too_long_is_over() {
     println!("overdue look-ups: {cases} cases");
 }
 
-/// A look-up that has ended changes nothing any more, whichever way it comes back.
+/// A look-up that has ended changes nothing any more, however it comes back.
 #[test]
 fn a_look_up_ends_once() {
     let mut steps = Steps::new();

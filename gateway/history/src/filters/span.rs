@@ -28,13 +28,13 @@ pub fn place_of(user: UserId, kind: Kind, hash: u64) -> u64 {
 }
 
 impl Span {
-    /// A filter without names, of at least so many bits.
+    /// A filter without names, of at least this many bits.
     pub fn new(bits: u64) -> Span {
         let count = Span::bytes_for(bits) as usize / BLOCK_BYTES;
         Span { blocks: (0..count).map(|_| Block::default()).collect(), last_hour: AtomicU32::new(0) }
     }
 
-    /// Bytes of a filter of at least so many bits.
+    /// Bytes of a filter of at least this many bits.
     pub fn bytes_for(bits: u64) -> u64 {
         bits.div_ceil(8 * BLOCK_BYTES as u64).max(1) * BLOCK_BYTES as u64
     }

@@ -360,7 +360,7 @@ fn a_failed_write_is_final() {
     assert!(matches!(writer.sync(2), Err(FilterError::Failed)));
 }
 
-/// Readers on other threads see a name as soon as its add has returned to a thread that they heard from.
+/// A reader on another thread that was notified of an add sees its name.
 #[test]
 fn readers_see_what_was_added() {
     let place = tempfile::tempdir().expect("a folder");

@@ -2,6 +2,7 @@
 //! before a text or list. Reading checks every length against the remaining bytes before it allocates.
 
 use crate::gathered::Gathered;
+use crate::id::UserId;
 use crate::time::{Date, Timestamp};
 use wincode::config::Configuration;
 use wincode::{SchemaRead, SchemaWrite};
@@ -31,6 +32,8 @@ pub enum CodecError {
     Reference,
     /// Bytes after the end.
     Rest,
+    /// The clock was set back to `at`, before the newest time in rows of this user that have left memory.
+    SetBack { user: UserId, newest: Timestamp, at: Timestamp },
 }
 
 impl std::fmt::Display for CodecError {
@@ -44,6 +47,13 @@ impl std::fmt::Display for CodecError {
             CodecError::Variant => f.write_str("unknown variant"),
             CodecError::Reference => f.write_str("a row refers to a missing row"),
             CodecError::Rest => f.write_str("bytes after the end"),
+            CodecError::SetBack { user, newest, at } => write!(
+                f,
+                "the clock is set back to {} µs since 1970, but rows of user {user} that have left memory are of {} µs: \
+                 their times would stay in the future. Start from a snapshot from before they left, with the records \
+                 since, or restore a backup",
+                at.0, newest.0
+            ),
         }
     }
 }

@@ -10,9 +10,10 @@
 
 use crate::directory_venue;
 use engine::fact;
-use engine::id::MARKETS;
+use engine::id::{MARKETS, UserId};
 use engine::market::mutation::MarketMutation;
 use engine::mutation::codec;
+use engine::shard::replay::State;
 use engine::time::Timestamp;
 use host::leap;
 use journal::recover::{self, RecoverError, Recovery};
@@ -36,6 +37,8 @@ pub enum SetBackError {
     NotBehind { newest: Timestamp, now: Timestamp },
     /// The wall clock cannot be right.
     Impossible { now: Timestamp },
+    /// Rows of a user that have left memory are later than the wall clock: their times cannot be limited.
+    Departed { user: UserId, newest: Timestamp, now: Timestamp },
     /// A file beside the log could not be read or written.
     Io { what: &'static str, error: io::Error },
 }
@@ -59,6 +62,14 @@ impl fmt::Display for SetBackError {
             SetBackError::Impossible { now } => {
                 write!(f, "the wall clock says {}, which cannot be right: correct it first", ts_text(*now))
             }
+            SetBackError::Departed { user, newest, now } => write!(
+                f,
+                "the wall clock says {}, but orders of user {user} are of {} and have left memory for the history store, \
+                 where their times cannot be corrected. Nothing was changed. Restore a backup, or wait until the clock has \
+                 passed that time",
+                ts_text(*now),
+                ts_text(*newest)
+            ),
             SetBackError::Io { what, error } => write!(f, "{what}: {error}"),
         }
     }
@@ -106,11 +117,14 @@ pub fn set_back(directory: &Path, now: Timestamp, dry_run: bool) -> Result<SetBa
     }
     if dry_run {
         let _locked = Dir::open(storage, Options::default())?;
-        let (_, report) = recover::look(directory, false)?;
-        return Ok(SetBack { from: behind(report.last_time, now)?, to: now, lsn: None, history_left: None });
+        let (state, report) = recover::look(directory, false)?;
+        let from = behind(report.last_time, now)?;
+        check_departed(&state, now)?;
+        return Ok(SetBack { from, to: now, lsn: None, history_left: None });
     }
-    let Recovery { dir, log, .. } = recover::recover(directory, Options::default(), 1)?;
+    let Recovery { dir, log, state, .. } = recover::recover(directory, Options::default(), 1)?;
     let from = behind(log.last_time, now)?;
+    check_departed(&state, now)?;
     // First, so that a repeated call does what a kill left undone. Prices of a recording are in its own time.
     let of_recordings = directory_venue::is_of_recordings(directory);
     let mut history_left = None;
@@ -147,10 +161,17 @@ fn behind(last_time: u64, now: Timestamp) -> Result<Timestamp, SetBackError> {
     if newest > now { Ok(newest) } else { Err(SetBackError::NotBehind { newest, now }) }
 }
 
+/// No row that has left memory is later than `now`.
+fn check_departed(state: &State, now: Timestamp) -> Result<(), SetBackError> {
+    match state.newest_departed() {
+        Some((user, newest)) if newest > now => Err(SetBackError::Departed { user, newest, now }),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::id::UserId;
     use engine::mutation::Mutation;
     use engine::time::{DAY, SECOND};
     use journal::recover::{digest, look, recover};
@@ -232,6 +253,47 @@ mod tests {
         let (_place, data) = directory(&[NOW.plus(DAY)]);
         assert_eq!(set_back(&data, NOW, false).expect("the log is sound").history_left, None);
         println!("histories that stay: {} cases", cases.len() + 1);
+    }
+
+    /// Rows that have left memory are out of reach of a correction before them.
+    #[test]
+    fn a_clock_before_rows_that_have_left_is_refused() {
+        use engine::amount::{Cash, Price, Qty};
+        use engine::id::{InstrumentId, KeyId, OrderId, WalletId};
+        use engine::order::{CloseReason, OrderTerms, Side};
+        use engine::user::WalletKind;
+        let (owner, at) = (UserId(7), NOW.plus(DAY));
+        let (wallet, order) = (WalletId(owner.object(1)), OrderId(owner.object(2)));
+        let (kind, baseline, generation) = (WalletKind::Api, Cash::from_dollars(9), 1);
+        let terms = OrderTerms::limit(wallet, KeyId(0), InstrumentId(3), Side::Buy, Price(5_000), Qty(100));
+        let facts: [Mutation; 4] = [
+            fact::UserCreated { sub: None, email: None, at }.into(),
+            fact::WalletOpened { wallet, kind, label: None, baseline, generation, parent: None, at }.into(),
+            fact::OrderPlaced { order, terms, counted: true, at }.into(),
+            fact::OrderClosed { order, reason: CloseReason::UserCancelled, at: at.plus(SECOND) }.into(),
+        ];
+        let mut state = State::new(2);
+        let users = &mut state.users[engine::shard::shard_of(owner, 2)];
+        facts.iter().for_each(|fact| users.apply(owner, fact));
+        assert!(check_departed(&state, NOW).is_ok(), "all rows are in memory");
+        let users = &mut state.users[engine::shard::shard_of(owner, 2)];
+        let leaving = users.leaving(Timestamp(u64::MAX), 0);
+        assert_eq!(leaving.len(), 1);
+        users.depart(&leaving[0]);
+        // (the wall clock, whether it is refused)
+        let cases = [(NOW, true), (at, true), (at.plus(SECOND), false), (at.plus(DAY), false)];
+        for (now, is_refused) in cases {
+            let found = check_departed(&state, now);
+            assert_eq!(found.is_err(), is_refused, "{now:?}");
+            if let Err(refused) = found {
+                assert!(
+                    matches!(refused, SetBackError::Departed { user, newest, .. } if (user, newest) == (owner, at.plus(SECOND)))
+                );
+                let text = refused.to_string();
+                assert!(text.contains("user 7") && text.contains("Restore a backup"), "{text}");
+            }
+        }
+        println!("rows that have left: {} cases", cases.len());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The digest of a state: 32 bytes that two states share if, and only if, they are equal; but whether a request is in
-//! memory or has left it does not count, nor does the time of the fill in its first answer. engine/docs/digest.md is the
+//! The digest of a state: 32 bytes that two states share if, and only if, they are equal; but whether a row is in
+//! memory or has left it does not count, nor does the time of the fill in the first answer to a request. engine/docs/digest.md is the
 //! recipe for a reader outside of the program.
 //!
 //! ```text
@@ -91,25 +91,22 @@ pub fn digest_in(encoding: u32, markets: &Markets, shards: &[&Users]) -> Option<
     }
 }
 
-/// Appends what is not a row, as a snapshot has it; but order facts with the ids of their orders and fills instead of
-/// places in lists.
+/// Appends what is not a row, as a snapshot has it; but order facts with the ids of their orders and fills.
 fn put_rest(user: &User, out: &mut Vec<u8>) {
     let trading = user.trading();
     put_account(user, out);
     put_lists(trading, out);
     (trading.facts.len() as u64).put(out);
     for fact in (0..trading.facts.len()).filter_map(|at| trading.facts.get(at)) {
-        let order = |row: u32| trading.orders[row as usize].id.0;
-        let fill = |row: u32| trading.fills[row as usize].id.0;
-        let (kind, id) = match fact {
-            Fact::Placed { order: row } => (0, order(row)),
-            Fact::Rested { order: row } => (1, order(row)),
-            Fact::Taken { fill: row } => (2, fill(row)),
-            Fact::Matched { fill: row } => (3, fill(row)),
-            Fact::Closed { order: row } => (4, order(row)),
+        let kind = match fact {
+            Fact::Placed { .. } => 0,
+            Fact::Rested { .. } => 1,
+            Fact::Taken { .. } => 2,
+            Fact::Matched { .. } => 3,
+            Fact::Closed { .. } => 4,
         };
         out.push(kind);
-        id.put(out);
+        user.id.object(fact.number()).put(out);
     }
     put_sections(user, out);
 }

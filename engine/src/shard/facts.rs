@@ -4,8 +4,8 @@
 use crate::amount::{Cash, Qty};
 use crate::order::row::NO_FILL;
 use crate::order::{Fill, Order};
-use crate::user::User;
 use crate::user::facts::Fact;
+use crate::user::{FactRow, User};
 use crate::view::{FactPage, FactView, Happened};
 
 /// Maximum count of facts in one page: as many as one step of a sweep or a matching cycle makes, so that readers keep
@@ -14,7 +14,7 @@ pub const FACTS_PER_PAGE_MAX: usize = 1_024;
 /// Earlier fills that are read for a page; beyond it the page ends early: some 0.1 ms.
 const FILLS_PER_PAGE_MAX: usize = 10_000;
 
-/// The facts numbered above `after`, oldest first.
+/// The facts numbered above `after`, oldest first, up to the first whose order has left memory.
 pub fn page(user: &User, after: u64, limit: usize) -> FactPage {
     let (newest, oldest) = (user.order_facts, user.oldest_fact());
     let facts = &user.trading().facts;
@@ -27,35 +27,30 @@ pub fn page(user: &User, after: u64, limit: usize) -> FactPage {
         }
         let index = (seq - oldest) as usize;
         let fact = facts.get(index).expect("all from the oldest to the newest are retained");
-        page.facts.push(view(user, seq, fact, &mut sums));
+        let Some(view) = view(user, seq, fact, &mut sums) else { break };
+        page.facts.push(view);
     }
     page
 }
 
-fn view(user: &User, seq: u64, fact: Fact, sums: &mut Sums) -> FactView {
-    let order = |row: u32| &user.orders()[row as usize];
+/// `None`: its order has left memory.
+fn view(user: &User, seq: u64, fact: Fact, sums: &mut Sums) -> Option<FactView> {
     let untouched = |order: &Order| order.as_of((Qty::ZERO, Cash::ZERO, Cash::ZERO, None), None, order.held);
-    let filled = |row: u32, sums: &mut Sums| {
-        let fill = user.fills()[row as usize].clone();
-        let order = user.order(fill.order).expect("a fill belongs to an order");
-        let (qty, notional, fee) = sums.up_to(user, row);
-        (order.as_of((qty, notional, fee, Some(fill.at)), None, order.held), fill)
-    };
-    let (order, what) = match fact {
-        Fact::Placed { order: row } => (untouched(order(row)), Happened::Placed { rests: false }),
-        Fact::Rested { order: row } => (untouched(order(row)), Happened::Placed { rests: true }),
-        Fact::Taken { fill: row } => {
-            let (order, fill) = filled(row, sums);
-            (order, Happened::Filled { fill, resting: false })
+    let (order, what) = match user.row_of(fact) {
+        FactRow::Order(_, order) => match fact {
+            // An order that has ended does not change.
+            Fact::Closed { .. } => (order.clone(), Happened::Closed),
+            _ => (untouched(order), Happened::Placed { rests: matches!(fact, Fact::Rested { .. }) }),
+        },
+        FactRow::Fill(row, fill, order) => {
+            let (qty, notional, fee) = sums.up_to(user, row as u32, order);
+            let order = order.as_of((qty, notional, fee, Some(fill.at)), None, order.held);
+            let resting = matches!(fact, Fact::Matched { .. });
+            (order, Happened::Filled { fill: fill.clone(), resting })
         }
-        Fact::Matched { fill: row } => {
-            let (order, fill) = filled(row, sums);
-            (order, Happened::Filled { fill, resting: true })
-        }
-        // An order that has ended does not change.
-        Fact::Closed { order: row } => (order(row).clone(), Happened::Closed),
+        FactRow::Departed => return None,
     };
-    FactView { seq, order, what }
+    Some(FactView { seq, order, what })
 }
 
 /// The totals of an order up to a fill, read back to the previous page at most.
@@ -69,10 +64,9 @@ struct Sums {
 type Sum = (Qty, Cash, Cash);
 
 impl Sums {
-    fn up_to(&mut self, user: &User, row: u32) -> Sum {
+    fn up_to(&mut self, user: &User, row: u32, order: &Order) -> Sum {
         // Live it is nearly always the order's last fill: its total is the order's.
-        let order = user.order(user.fills()[row as usize].order);
-        if let Some(order) = order.filter(|order| order.last_fill == row) {
+        if order.last_fill == row {
             let sum = (order.filled, order.notional, order.fee);
             self.known.push((row, sum));
             return sum;

@@ -21,7 +21,7 @@ pub(super) fn fills(user: &User, span: &FillSpan) -> HistoryPage<FillView> {
         let fits = in_market(span.market, order.terms.instrument) && wallets.contains(order.terms.wallet);
         fits.then(|| FillView { fill: fill.clone(), order: order.clone() })
     })
-    .with_next(|row| rows[row].id.0)
+    .with_next(|fill| fill.id.0)
 }
 
 /// Episodes of one page.
@@ -39,29 +39,36 @@ pub(super) fn episodes(user: &User, span: &EpisodeSpan) -> HistoryPage<PositionV
         let fits = wallets.contains(position.wallet) && in_market(span.market, position.instrument);
         (fits && wanted(position)).then(|| position_view(position))
     })
-    .with_next(|row| rows[row].id.0)
+    .with_next(|position| position.id.0)
 }
 
-/// The rows of a page, and the upper bound of the next one.
-struct Page<T> {
+/// The rows of a page, and the last row visited if there are more: the upper bound of the next page.
+struct Page<'a, R, T> {
     rows: Vec<T>,
-    next: Option<usize>,
+    next: Option<&'a R>,
 }
 
-impl<T> Page<T> {
-    fn with_next(self, id: impl Fn(usize) -> u64) -> HistoryPage<T> {
+impl<R, T> Page<'_, R, T> {
+    fn with_next(self, id: impl Fn(&R) -> u64) -> HistoryPage<T> {
         HistoryPage { rows: self.rows, next: self.next.map(id) }
     }
 }
 
-fn page<R, T>(rows: &Rows<R>, span: std::ops::Range<usize>, limit: usize, shown: impl Fn(&R) -> Option<T>) -> Page<T> {
+fn page<R, T>(
+    rows: &Rows<R>,
+    span: std::ops::Range<usize>,
+    limit: usize,
+    shown: impl Fn(&R) -> Option<T>,
+) -> Page<'_, R, T> {
     let mut page = Page { rows: Vec::with_capacity(limit.min(span.len())), next: None };
-    for (looked_at, row) in span.rev().enumerate() {
+    let mut last = None;
+    for (looked_at, (_, row)) in rows.range(span).rev().enumerate() {
         if page.rows.len() == limit || looked_at == ROWS_LOOKED_AT_MAX {
-            page.next = Some(row + 1);
+            page.next = last;
             break;
         }
-        page.rows.extend(shown(&rows[row]));
+        page.rows.extend(shown(row));
+        last = Some(row);
     }
     page
 }

@@ -254,8 +254,8 @@ struct Rest {
 }
 
 impl Rest {
-    /// For some wallets of a user, in id order. Positions are in the order of their opening, so only the newest are
-    /// read, one page at most: a wallet that may have moved before counts as moved.
+    /// For some wallets of a user, in id order. Positions are in the order of their opening, so only the newest in memory
+    /// are read, one page at most: a wallet that may have moved before counts as moved.
     fn of<'a>(user: &User, wallets: impl Iterator<Item = &'a Wallet>, now: Timestamp) -> Vec<Rest> {
         let rest = |wallet: &Wallet| {
             let last = user.last_point(wallet);
@@ -287,8 +287,10 @@ impl Rest {
                 rests[row].note_move(held.opened_at);
             }
         }
-        if let Some(unseen) = newest.next() {
-            let may_have_moved = |rest: &&mut Rest| rest.from <= unseen.opened_at && has_traded(rest);
+        let unseen = newest.next().map(|unseen| unseen.opened_at);
+        let departed = user.departed().and_then(|departed| departed.opened_at());
+        if let Some(opened_at) = unseen.max(departed) {
+            let may_have_moved = |rest: &&mut Rest| rest.from <= opened_at && has_traded(rest);
             rests.iter_mut().filter(may_have_moved).for_each(|rest| rest.note_move(rest.from));
         }
         rests

@@ -195,7 +195,7 @@ fn position_then(user: &User, order: &Order, first: &FirstAnswer) -> Position {
     let same = |position: &&Position| {
         position.wallet == wallet && position.instrument == instrument && position.opened_at <= order.created_at
     };
-    let episode = episodes.find(same).expect("positions are never removed");
+    let episode = episodes.find(same).expect("the episode stays in memory as long as the request");
     let (qty, cost) = first.position.unwrap_or_default();
     Position { qty, cost, closed_at: None, settlement: None, is_reset: false, ..episode.clone() }
 }

@@ -55,6 +55,8 @@ impl State {
     pub fn repartition(mut self, shards_count: usize) -> State {
         let mut other = State::new(shards_count);
         other.markets = std::mem::take(&mut self.markets);
+        let departed_upto = self.users.iter().map(Users::departed_upto).max().unwrap_or(0);
+        other.users.iter_mut().for_each(|users| users.set_departed_upto(departed_upto));
         for users in &mut self.users {
             for id in users.ids() {
                 other.insert(users.take(id).expect("its own list names it"));
@@ -66,8 +68,29 @@ impl State {
     /// Limits the times of users' events to at most `at`: the clock was wrong, and all of them happened before the
     /// correction. So ids and times of a user still ascend together. Requested dates (the expiration of an order, the
     /// end of a grant) stay.
-    pub fn set_back(&mut self, at: Timestamp) {
+    ///
+    /// # Errors
+    /// As [`State::may_set_back`]. Nothing is changed then.
+    pub fn set_back(&mut self, at: Timestamp) -> Result<(), CodecError> {
+        self.may_set_back(at)?;
         self.users.iter_mut().for_each(|users| users.set_back(at));
+        Ok(())
+    }
+
+    /// Whether the clock can be set back to `at`.
+    ///
+    /// # Errors
+    /// [`CodecError::SetBack`] when a row that has left memory has a later time, which cannot be limited.
+    pub fn may_set_back(&self, at: Timestamp) -> Result<(), CodecError> {
+        match self.newest_departed() {
+            Some((user, newest)) if newest > at => Err(CodecError::SetBack { user, newest, at }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The user whose rows that have left memory have the newest time, and that time.
+    pub fn newest_departed(&self) -> Option<(UserId, Timestamp)> {
+        self.users.iter().filter_map(Users::newest_departed).max_by_key(|(user, at)| (*at, *user))
     }
 
     /// Checks the invariants of money, shares and indexes. Returns the first violation.
@@ -76,7 +99,8 @@ impl State {
     }
 }
 
-/// Applies the payload of one record and returns its count of facts. After an error the state has a part of the record
+/// Applies the payload of one record and returns its count of facts. A correction of the clock before the times of rows
+/// that have left memory is an error ([`State::may_set_back`]). After an error the state has a part of the record
 /// and must be dropped.
 pub fn fold(state: &mut State, owner: UserId, version: u16, payload: &[u8]) -> Result<usize, CodecError> {
     if owner == MARKETS {
@@ -88,7 +112,7 @@ pub fn fold(state: &mut State, owner: UserId, version: u16, payload: &[u8]) -> R
             }
         })?;
         if let Some(at) = set_back {
-            state.set_back(at);
+            state.set_back(at)?;
         }
         return Ok(count);
     }
@@ -153,6 +177,11 @@ fn concerned(fact: &Mutation) -> Ahead<'_> {
         | Mutation::OrderClosed(fact::OrderClosed { order, .. }) => Ahead::Order(*order),
         _ => Ahead::User,
     }
+}
+
+/// Whether a record sets the clock back: that it cannot be applied may follow from the state, not from its bytes.
+pub fn is_set_back(record: &Record<'_>) -> bool {
+    record.owner == MARKETS && sets_back(record.payload)
 }
 
 fn apply_group(shards: &mut [Users], shards_count: usize, group: &mut Vec<(UserId, Mutation)>) {

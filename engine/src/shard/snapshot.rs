@@ -2,14 +2,18 @@
 //!
 //! ```text
 //! version u16 │ markets: length u64, version, bytes │ users u64 │ user: length u64, bytes │ user … in id order
+//! version 6   │ LSN u64 up to which rows have left memory │ markets …
 //! ```
 //!
 //! Orders, fills, positions and remembered requests, the largest part, are packed (`mutation::packed`); the rest is
 //! field by field (`bytes`). The back-tests of a user come after it, and then sections with a number each, if there are
 //! any.
 //!
+//! Format 6 is that of states of which orders or positions have left memory. A section has what is known of these rows, and
+//! the numbers of those that are there; order facts name object numbers, not rows.
+//!
 //! The digest of a snapshot, which its file carries, is SHA-256 over the bytes of format 4: the version is 4, and the
-//! market state names no version. A later field takes no byte in a row without it. So a state without later fields has
+//! market state names no version; of format 6 the LSN follows. A later field takes no byte in a row without it. So a state without later fields has
 //! the digest that all earlier builds computed, in every file format; a state with later fields has a digest that no
 //! earlier build can compute. Encoding 1 of a state's digest is the same; [`super::digest`] has the present one.
 //!
@@ -24,19 +28,22 @@ use crate::format::Formats;
 use crate::id::{OBJECT_BITS, UserId, object_number};
 use crate::market::{self, Markets};
 use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
+use crate::order::{Fill, Order};
 use crate::time::Timestamp;
-use crate::user::facts::Facts;
+use crate::user::facts::{Fact, Facts};
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
 use crate::user::shared_rows::Shared;
 use crate::user::trading::Trading;
-use crate::user::{Identity, Quota, Remembered, Safeguard, User, Users};
+use crate::user::{DepartedRows, FactRow, Identity, Position, Quota, Remembered, Safeguard, User, Users};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
-/// The newest format. Its additions: orders may have the hash of a signed order, fills the recording's time, users
-/// back-tests and sections, and the market state names its version.
-pub const VERSION: u16 = 5;
+/// The newest format, of states of which orders or positions have left memory.
+pub const VERSION: u16 = 6;
+/// The newest format of other states. Its additions: orders may have the hash of a signed order, fills the recording's
+/// time, users back-tests and sections, and the market state names its version.
+const VERSION_ALL_ROWS: u16 = 5;
 /// The previous format.
 const VERSION_FIRST: u16 = 4;
 /// The version that digests are made with. It does not change with the format, so that one state has one digest.
@@ -90,18 +97,39 @@ impl From<io::Error> for SnapshotError {
 }
 
 /// Writes the whole state, user by user, and returns the snapshot's digest; `shards` may be any partition of the users. A state
-/// that the previous format cannot represent is written in the newest.
+/// that the previous format cannot represent is written in the newest that it needs.
 ///
 /// # Errors
 /// I/O errors of `out`.
 pub fn write(formats: Formats, markets: &Markets, shards: &[&Users], out: &mut impl Write) -> io::Result<[u8; 32]> {
+    // Rows of every shard are in the store up to there; a row that is still in memory, too, is equal to that one.
+    let departed_upto = shards.iter().map(|users| users.departed_upto()).max().unwrap_or(0);
+    write_upto(formats, markets, shards, departed_upto, out)
+}
+
+fn write_upto(
+    formats: Formats,
+    markets: &Markets,
+    shards: &[&Users],
+    departed_upto: u64,
+    out: &mut impl Write,
+) -> io::Result<[u8; 32]> {
     let mut users: Vec<&User> = shards.iter().flat_map(|users| users.unordered()).collect();
     users.sort_unstable_by_key(|user| user.id);
-    let is_newest = formats.is_newest() || users.iter().any(|user| user.needs_newest_format());
+    let version = if departed_upto != 0 || users.iter().any(|user| user.departed().is_some()) {
+        VERSION
+    } else if formats.is_newest() || users.iter().any(|user| user.needs_newest_format()) {
+        VERSION_ALL_ROWS
+    } else {
+        VERSION_FIRST
+    };
     let mut out = Hashing { out, hash: Sha256::new() };
     let mut bytes = Vec::new();
-    out.write_beside(&if is_newest { VERSION } else { VERSION_FIRST }.to_le_bytes(), &DIGEST_VERSION.to_le_bytes())?;
-    if is_newest {
+    out.write_beside(&version.to_le_bytes(), &DIGEST_VERSION.to_le_bytes())?;
+    if version == VERSION {
+        out.write_all(&departed_upto.to_le_bytes())?;
+    }
+    if version != VERSION_FIRST {
         market::put_version(&mut bytes);
     }
     let begin = bytes.len();
@@ -131,9 +159,8 @@ pub fn read_checked(input: &mut impl Read, shards_count: usize, expected: [u8; 3
     if found == expected { Ok(state) } else { Err(SnapshotError::Digest) }
 }
 
-/// Reads a state into `shards_count` shards. Allocations are bounded by the length of the input, except for four bytes
-/// for each object number of a user up to that of the last order (2^28 at most). Each part is encoded again and
-/// compared, so that no data is lost.
+/// Reads a state into `shards_count` shards. Allocations are bounded by the length of the input. Each part is encoded
+/// again and compared, so that no data is lost.
 ///
 /// # Errors
 /// [`SnapshotError`].
@@ -155,6 +182,11 @@ fn read_parts(
     }
     digested(&DIGEST_VERSION.to_le_bytes());
     let mut state = State::new(shards_count);
+    if version == VERSION {
+        let departed_upto = read_u64(input)?;
+        digested(&departed_upto.to_le_bytes());
+        state.users.iter_mut().for_each(|users| users.set_departed_upto(departed_upto));
+    }
     let (mut bytes, mut again) = (Vec::new(), Vec::new());
     read_part(input, &mut bytes)?;
     let (markets_version, markets) = market::take_version(&bytes).map_err(SnapshotError::Markets)?;
@@ -189,7 +221,9 @@ fn read_parts(
         }
         again.clear();
         put_user(&user, &mut again);
-        if again != bytes || (version == VERSION_FIRST && user.needs_newest_format()) {
+        let is_later = (version == VERSION_FIRST && user.needs_newest_format())
+            || (version != VERSION && user.departed().is_some());
+        if again != bytes || is_later {
             return Err(SnapshotError::Again);
         }
         last = user.id;
@@ -205,9 +239,10 @@ fn read_parts(
     Ok(state)
 }
 
-/// The digest of a state in encoding 1, for those that an earlier build stored: equal for any partition of the users.
+/// The digest of a state in encoding 1, for those that an earlier build stored: equal for any partition of the users. A
+/// state of which rows have left has none that an earlier build could have stored.
 pub fn first_digest(markets: &Markets, shards: &[&Users]) -> [u8; 32] {
-    write(Formats::Newest, markets, shards, &mut io::sink()).expect("a sink takes every byte")
+    write_upto(Formats::Newest, markets, shards, 0, &mut io::sink()).expect("a sink takes every byte")
 }
 
 /// Hashes what it writes, so that a snapshot and its digest take one pass over the state.
@@ -269,9 +304,11 @@ impl User {
 const BILLING: u32 = 1;
 const ALERTS: u32 = 2;
 const BILLING_LATER: u32 = 3;
-/// Not a part of the digest's rest: it is in the sum of the rows. So it is the last one.
+/// Not parts of the digest's rest: they are in the sum of the rows. So they are the last ones, and a user has one of
+/// them: the sum of the requests that left, or everything that is known of rows that left.
 const DEPARTED: u32 = 9;
-const SECTION_MAX: u32 = DEPARTED;
+const DEPARTED_ROWS: u32 = 10;
+const SECTION_MAX: u32 = DEPARTED_ROWS;
 
 /// Appends the bytes of one user.
 pub fn put_user(user: &User, out: &mut Vec<u8>) {
@@ -286,13 +323,55 @@ pub fn put_user(user: &User, out: &mut Vec<u8>) {
         None => put_numbers(std::iter::empty(), &mut packer),
     }
     put_lists(trading, packer.output());
-    trading.facts.pack(&mut packer);
+    trading.facts.pack(|fact| fact_number(user, fact), &mut packer);
     packer.end();
     put_sections(user, out);
     if let Some(departed) = &trading.departed {
-        DEPARTED.put(out);
-        departed.bytes().put(out);
+        match departed.has_rows() {
+            true => {
+                DEPARTED_ROWS.put(out);
+                user.put_departed(departed, out);
+            }
+            false => {
+                DEPARTED.put(out);
+                departed.sum.bytes().put(out);
+            }
+        }
     }
+}
+
+/// The number that a snapshot has for an order fact: that of its row while all rows are there, else that of the object.
+fn fact_number(user: &User, fact: Fact) -> u32 {
+    if user.departed().is_some() {
+        return fact.number();
+    }
+    match user.row_of(fact) {
+        FactRow::Order(row, _) | FactRow::Fill(row, ..) => row as u32,
+        FactRow::Departed => panic!("all rows are in memory: {fact:?} of user {}", user.id),
+    }
+}
+
+/// The facts of a snapshot by object numbers; `None`: one is about a row that never was.
+fn facts_by_objects(facts: Facts, trading: &Trading, next_object: u32) -> Option<Facts> {
+    let departed = trading.departed.as_deref().filter(|departed| departed.has_rows());
+    facts.with_numbers(|fact| {
+        let number = fact.number();
+        let is_order = matches!(fact, Fact::Placed { .. } | Fact::Rested { .. } | Fact::Closed { .. });
+        let Some(departed) = departed else {
+            let row = number as usize;
+            return match is_order {
+                true => trading.orders.get(row).map(|order| object_number(order.id.0)),
+                false => trading.fills.get(row).map(|fill| object_number(fill.id.0)),
+            };
+        };
+        let newest = match is_order {
+            true => departed.newest_order().map(|id| id.0),
+            false => departed.newest_fill().map(|id| id.0),
+        };
+        let has_left = newest.is_some_and(|newest| number <= object_number(newest));
+        let is_there = if is_order { trading.order_at(number).is_some() } else { trading.fill_at(number).is_some() };
+        ((has_left || is_there) && number < next_object).then_some(number)
+    })
 }
 
 /// Appends what a user without orders has, too.
@@ -371,31 +450,14 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
     user.keys.shrink_to_fit();
 
     let mut trading = Trading::default();
-    trading.orders = take_rows(&mut shared.rares, input)?;
-    trading.fills = take_rows(&mut (), input)?;
-    trading.positions = take_rows(&mut (), input)?;
-    let known = |object: u64| UserId::of_object(object) == user.id && object_number(object) < user.next_object;
-    if !trading.orders.iter().all(|order| known(order.id.0)) || !trading.positions.iter().all(|held| known(held.id.0)) {
-        return Err(CodecError::Reference);
-    }
-    trading.derive()?;
+    let mut orders: Rows<Order> = take_rows(&mut shared.rares, input)?;
+    let mut fills: Rows<Fill> = take_rows(&mut (), input)?;
+    let mut positions: Rows<Position> = take_rows(&mut (), input)?;
     let remembered: Rows<Remembered> = take_rows(&mut shared.ids, input)?;
-    if !remembered.is_empty() {
-        let mut requests = Requests::default();
-        for row in &remembered {
-            let order = trading.order_row(row.order).ok_or(CodecError::Reference)?;
-            requests.note(row.id(&trading.orders[order]).ok_or(CodecError::Reference)?);
-        }
-        requests.rows = remembered.into();
-        trading.requests = Some(Box::new(requests));
-    }
     take_list(input, |safeguard| trading.safeguards.push(safeguard))?;
     take_list(input, |equity| trading.equity.push(equity))?;
     take_list(input, |reset| trading.resets.push(reset))?;
-    trading.facts = Facts::unpack(input)?;
-    if !trading.facts.fit(user.order_facts, trading.orders.len(), trading.fills.len()) {
-        return Err(CodecError::Reference);
-    }
+    let facts = Facts::unpack(input)?;
     if !input.is_empty() && next_section(input).is_none() {
         trading.backtests = Some(Box::new(Bytes::take(input)?));
     }
@@ -406,9 +468,37 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
             BILLING => user.billing = Some(Box::new(Bytes::take(input)?)),
             ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
             BILLING_LATER => user.billing.as_mut().ok_or(CodecError::Reference)?.take_later(input)?,
-            DEPARTED => trading.departed = Some(Box::new(Sum::of_bytes(&Bytes::take(input)?))),
+            DEPARTED => {
+                let sum = Sum::of_bytes(&Bytes::take(input)?);
+                trading.departed = Some(Box::new(DepartedRows::of_requests(sum)));
+            }
+            DEPARTED_ROWS if trading.departed.is_none() => {
+                let there = [orders.len(), fills.len(), positions.len()];
+                let (departed, runs) = DepartedRows::take(input, user.id, user.next_object, there)?;
+                let ends = [departed.orders, departed.fills, departed.positions].map(|count| count as usize);
+                orders = orders.with_numbers(&runs[0], there[0] + ends[0]);
+                fills = fills.with_numbers(&runs[1], there[1] + ends[1]);
+                positions = positions.with_numbers(&runs[2], there[2] + ends[2]);
+                trading.departed = Some(Box::new(departed));
+            }
             _ => return Err(CodecError::Variant),
         }
+    }
+    let known = |object: u64| UserId::of_object(object) == user.id && object_number(object) < user.next_object;
+    let fine = orders.iter().all(|order| known(order.id.0))
+        && fills.iter().all(|fill| known(fill.id.0))
+        && positions.iter().all(|held| known(held.id.0))
+        && facts.len() as u64 <= user.order_facts;
+    if !fine {
+        return Err(CodecError::Reference);
+    }
+    (trading.orders, trading.fills, trading.positions) = (orders, fills, positions);
+    trading.derive()?;
+    trading.facts = facts_by_objects(facts, &trading, user.next_object).ok_or(CodecError::Reference)?;
+    if !remembered.is_empty() {
+        let order_of = |id| trading.order_row(id).map(|row| &trading.orders[row]);
+        let requests = Requests::of_rows(remembered, order_of).ok_or(CodecError::Reference)?;
+        trading.requests = Some(Box::new(requests));
     }
     if !trading.equity.is_sorted_by(|equity, next| equity.wallet < next.wallet) {
         return Err(CodecError::Reference);

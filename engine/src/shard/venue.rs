@@ -6,8 +6,10 @@
 use super::query::{Chosen, order_view};
 use crate::command::{Statuses, VenueFilter};
 use crate::id::{InstrumentId, WalletId};
+use crate::order::{Fill, Order};
 use crate::time::Timestamp;
 use crate::user::User;
+use crate::user::rows::Rows;
 use crate::view::{FillView, OrderView, VenuePage};
 
 /// Maximum count of rows that one query visits: some 0.1 ms.
@@ -20,20 +22,19 @@ type Key = (Timestamp, u64);
 pub fn orders(user: &User, filter: &VenueFilter) -> VenuePage<OrderView> {
     let wallets = Chosen::of(user, filter.wallets);
     let rows = user.orders();
-    let key = |row: usize| (rows[row].created_at, rows[row].id.0);
-    let view = |row: usize| {
-        let order = &rows[row];
+    let key = |order: &Order| (order.created_at, order.id.0);
+    let view = |order: &Order| {
         let fits = filter.statuses.contains(order.status())
             && covers(filter, order.id.0, order.terms.instrument, order.terms.wallet, &wallets);
         fits.then(|| order_view(user, order))
     };
-    let (begin, end) = bounds(filter, rows.len(), key);
+    let (begin, end) = bounds(filter, rows, key);
     // Open orders have an index, so the length of the history does not matter.
     if filter.statuses == Statuses::OPEN {
         let open = user.open_rows().rev().skip_while(|row| *row >= end).take_while(|row| *row >= begin);
-        page(open, filter.limit, key, view)
+        page(open.map(|row| &rows[row]), filter.limit, key, view)
     } else {
-        page((begin..end).rev(), filter.limit, key, view)
+        page(rows.range(begin..end).rev().map(|(_, row)| row), filter.limit, key, view)
     }
 }
 
@@ -41,30 +42,22 @@ pub fn orders(user: &User, filter: &VenueFilter) -> VenuePage<OrderView> {
 pub fn trades(user: &User, filter: &VenueFilter) -> VenuePage<FillView> {
     let wallets = Chosen::of(user, filter.wallets);
     let rows = user.fills();
-    let key = |row: usize| (rows[row].at, rows[row].id.0);
-    let view = |row: usize| {
-        let fill = &rows[row];
+    let key = |fill: &Fill| (fill.at, fill.id.0);
+    let view = |fill: &Fill| {
         let order = user.order(fill.order)?;
         let fits = covers(filter, fill.id.0, order.terms.instrument, order.terms.wallet, &wallets);
         fits.then(|| FillView { fill: fill.clone(), order: order.clone() })
     };
-    let (begin, end) = bounds(filter, rows.len(), key);
-    page((begin..end).rev(), filter.limit, key, view)
+    let (begin, end) = bounds(filter, rows, key);
+    page(rows.range(begin..end).rev().map(|(_, row)| row), filter.limit, key, view)
 }
 
-/// The rows within the filter's times and after its cursor. Ids and times of a user ascend together, so each bound is
+/// The row numbers within the filter's times and after its cursor. Ids and times of a user ascend together, so each bound is
 /// found by binary search.
-fn bounds(filter: &VenueFilter, count: usize, key: impl Fn(usize) -> Key) -> (usize, usize) {
-    let first_where = |is_reached: &dyn Fn(Key) -> bool| {
-        let (mut low, mut high) = (0, count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if is_reached(key(middle)) { high = middle } else { low = middle + 1 }
-        }
-        low
-    };
+fn bounds<R>(filter: &VenueFilter, rows: &Rows<R>, key: impl Fn(&R) -> Key) -> (usize, usize) {
+    let first_where = |is_reached: &dyn Fn(Key) -> bool| rows.partition_point(|row| !is_reached(key(row)));
     let mut begin = filter.since.map_or(0, |since| first_where(&|key| key >= (since, 0)));
-    let mut end = filter.until.map_or(count, |until| first_where(&|key| key >= (until, 0)));
+    let mut end = filter.until.map_or(rows.end(), |until| first_where(&|key| key >= (until, 0)));
     if let Some(after) = filter.after {
         end = end.min(first_where(&|key| key >= after));
     }
@@ -82,11 +75,11 @@ fn covers(filter: &VenueFilter, id: u64, instrument: InstrumentId, wallet: Walle
         && wallets.contains(wallet)
 }
 
-fn page<T>(
-    rows: impl Iterator<Item = usize>,
+fn page<'a, R: 'a, T>(
+    rows: impl Iterator<Item = &'a R>,
     limit: usize,
-    key: impl Fn(usize) -> Key,
-    view: impl Fn(usize) -> Option<T>,
+    key: impl Fn(&R) -> Key,
+    view: impl Fn(&R) -> Option<T>,
 ) -> VenuePage<T> {
     let mut found = Vec::with_capacity(limit.min(128));
     let mut last = None;

@@ -1,6 +1,7 @@
 //! Snapshot and log to state: used by every start, and by tools that only read.
 
 use engine::id::UserId;
+use engine::mutation::codec::CodecError;
 use engine::shard::replay::{Record, State};
 use engine::shard::{digest as digests, replay, snapshot};
 use std::fmt;
@@ -306,7 +307,10 @@ impl Replay {
             |of: &Waiting| Record { owner: of.owner, version: of.version, payload: &bytes[of.payload.clone()] };
         let records: Vec<Record<'_>> = waiting.iter().map(record).collect();
         if let Err(error) = replay::fold_batch(state, &records) {
-            let unreadable = records.iter().position(|record| !replay::is_readable(record));
+            let unreadable = match error {
+                CodecError::SetBack { .. } => records.iter().position(replay::is_set_back),
+                _ => records.iter().position(|record| !replay::is_readable(record)),
+            };
             let lsn = unreadable.map_or(Lsn::ZERO, |at| waiting[at].lsn);
             return Err(RecoverError::Content { lsn, why: error.to_string() });
         }

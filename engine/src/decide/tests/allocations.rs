@@ -43,8 +43,8 @@ impl Count {
 struct Kind {
     line: &'static str,
     is_cancelled: bool,
-    /// Count of lists that it appends to: order, fill, position, remembered request, the buckets of its id's hash; and
-    /// two for rare fields (the client's id, or the fillable shares of a killed order), whose block takes two
+    /// Count of lists that it appends to: index of object numbers (its blocks have 64 numbers, of some five orders),
+    /// order, fill, position, remembered request, the buckets of its id's hash; and two for rare fields (the client's id, or the fillable shares of a killed order), whose block takes two
     /// allocations.
     lists: u64,
     /// Allocations outside of its rows: an id of more than 38 bytes, the text of a finer quantity.
@@ -54,16 +54,16 @@ struct Kind {
 /// For each list an odd count of kinds appends to it, nine orders, five requests and so on: otherwise all blocks would
 /// start with the same kind.
 const KINDS: [Kind; 9] = [
-    Kind { line: "buy Y 5 limit 0.30 pro", is_cancelled: true, lists: 1, own: 0 },
-    Kind { line: "buy Y 5 limit 0.30 pro id=", is_cancelled: true, lists: 5, own: 0 },
-    Kind { line: "buy Y 5 limit 0.30 pro implicit id=s", is_cancelled: true, lists: 5, own: 0 },
-    Kind { line: "buy Y 5 limit 0.30 pro id=longer-", is_cancelled: true, lists: 5, own: 1 },
-    Kind { line: "buy Y 5 limit 0.30 pro rounded=5.00001 id=r", is_cancelled: true, lists: 5, own: 1 },
+    Kind { line: "buy Y 5 limit 0.30 pro", is_cancelled: true, lists: 2, own: 0 },
+    Kind { line: "buy Y 5 limit 0.30 pro id=", is_cancelled: true, lists: 6, own: 0 },
+    Kind { line: "buy Y 5 limit 0.30 pro implicit id=s", is_cancelled: true, lists: 6, own: 0 },
+    Kind { line: "buy Y 5 limit 0.30 pro id=longer-", is_cancelled: true, lists: 6, own: 1 },
+    Kind { line: "buy Y 5 limit 0.30 pro rounded=5.00001 id=r", is_cancelled: true, lists: 6, own: 1 },
     // Every other fill is a sale's, so that every block of fills starts with one of these.
-    Kind { line: "buy Y 15 limit 0.60 pro", is_cancelled: false, lists: 4, own: 0 },
-    Kind { line: "sell Y 15 limit 0.30 pro", is_cancelled: false, lists: 1, own: 0 },
-    Kind { line: "buy Y 5 limit 0.30 fok pro id=f", is_cancelled: false, lists: 5, own: 0 },
-    Kind { line: "buy Y 5000 limit 0.60 fok pro", is_cancelled: false, lists: 3, own: 0 },
+    Kind { line: "buy Y 15 limit 0.60 pro", is_cancelled: false, lists: 5, own: 0 },
+    Kind { line: "sell Y 15 limit 0.30 pro", is_cancelled: false, lists: 2, own: 0 },
+    Kind { line: "buy Y 5 limit 0.30 fok pro id=f", is_cancelled: false, lists: 6, own: 0 },
+    Kind { line: "buy Y 5000 limit 0.60 fok pro", is_cancelled: false, lists: 4, own: 0 },
 ];
 /// Rows of a block, roughly; a growing list of blocks or numbers is rarer.
 const ROWS_PER_BLOCK: u64 = 16;

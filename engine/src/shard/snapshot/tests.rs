@@ -131,7 +131,7 @@ fn a_state_without_later_fields_has_its_digest_in_either_format() {
     for seed in 0..3 {
         let state = world_of(seed, 2_000, 2, codec::VERSION_FIRST);
         let (previous, newest) = (written(Formats::Previous, &state), written(Formats::Newest, &state));
-        assert_eq!((version_of(&previous), version_of(&newest)), (VERSION_FIRST, VERSION));
+        assert_eq!((version_of(&previous), version_of(&newest)), (VERSION_FIRST, VERSION_ALL_ROWS));
         assert_eq!(unversioned(&newest), previous, "and the rest is the same");
         // Earlier builds computed the digest of the file's own bytes.
         assert_eq!(<[u8; 32]>::from(Sha256::digest(&previous)), digest_of(&state));
@@ -147,7 +147,7 @@ fn a_state_without_later_fields_has_its_digest_in_either_format() {
 fn a_state_with_later_fields_is_in_the_newest_format() {
     let state = world(5, 2_000, 2);
     let bytes = written(Formats::Previous, &state);
-    assert_eq!((version_of(&bytes), &bytes), (VERSION, &written(Formats::Newest, &state)));
+    assert_eq!((version_of(&bytes), &bytes), (VERSION_ALL_ROWS, &written(Formats::Newest, &state)));
     read_checked(&mut &bytes[..], 1, digest_of(&state)).expect("just written");
     assert!(matches!(read(&mut &unversioned(&bytes)[..], 1), Err(SnapshotError::Again)), "no build wrote this");
     // A market state with a version in the previous format, one without in the newest, an unknown version.
@@ -155,7 +155,7 @@ fn a_state_with_later_fields_is_in_the_newest_format() {
     mixed[0] = VERSION_FIRST as u8;
     assert!(matches!(read(&mut &mixed[..], 1), Err(SnapshotError::Again)));
     let mut mixed = unversioned(&bytes);
-    mixed[0] = VERSION as u8;
+    mixed[0] = VERSION_ALL_ROWS as u8;
     assert!(matches!(read(&mut &mixed[..], 1), Err(SnapshotError::Again)));
     let mut unknown = bytes.clone();
     unknown[18] = 3;
@@ -326,7 +326,7 @@ fn back_tests_are_restored_and_take_no_byte_where_there_is_none() {
     assert_ne!(digest_of(&state), before);
     for formats in [Formats::Previous, Formats::Newest] {
         let bytes = written(formats, &state);
-        assert_eq!(version_of(&bytes), VERSION, "the previous format has no back-tests");
+        assert_eq!(version_of(&bytes), VERSION_ALL_ROWS, "the previous format has no back-tests");
         let restored = read_checked(&mut &bytes[..], 2, digest_of(&state)).expect("its own digest");
         let user = restored.users[1].get(owner).expect("it is there");
         assert_eq!(user.backtests(), state.users[1].get(owner).expect("it is there").backtests());
@@ -398,7 +398,7 @@ fn billing_is_restored_and_takes_no_byte_where_there_is_none() {
     assert_ne!(digest_of(&state), before);
     for formats in [Formats::Previous, Formats::Newest] {
         let bytes = written(formats, &state);
-        assert_eq!(version_of(&bytes), VERSION, "the previous format has no billing");
+        assert_eq!(version_of(&bytes), VERSION_ALL_ROWS, "the previous format has no billing");
         let restored = read_checked(&mut &bytes[..], 2, digest_of(&state)).expect("its own digest");
         let (user, known) = (restored.users[1].get(owner), state.users[1].get(owner));
         let (user, known) = (user.expect("it is there"), known.expect("it is there"));
@@ -562,7 +562,7 @@ fn the_sum_of_departed_rows_is_restored_and_takes_no_byte_where_there_is_none() 
         assert_eq!(of(&state), before, "the digest counts all rows");
         for formats in [Formats::Previous, Formats::Newest] {
             let bytes = written(formats, &state);
-            assert_eq!(version_of(&bytes), VERSION, "the previous format has no such sum");
+            assert_eq!(version_of(&bytes), VERSION_ALL_ROWS, "the previous format has no such sum");
             let restored = read_checked(&mut &bytes[..], 3, digest_of(&state)).expect("its own digest");
             restored.check_all().expect("every invariant is kept");
             assert_eq!((of(&restored), requests(&restored)), (before, requests(&state)));
@@ -585,3 +585,5 @@ fn the_sum_of_departed_rows_is_restored_and_takes_no_byte_where_there_is_none() 
     }
     println!("departed rows: {cases} cases");
 }
+
+mod departed;

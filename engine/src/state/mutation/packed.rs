@@ -231,6 +231,15 @@ pub(crate) fn put_numbers(numbers: impl ExactSizeIterator<Item = u64>, packer: &
     }
 }
 
+/// Reads what [`put_numbers`] wrote.
+pub(crate) fn take_numbers(input: &mut &[u8]) -> Result<Vec<u64>, CodecError> {
+    let count = take_small::<usize>(input)?;
+    if count > input.len() {
+        return Err(CodecError::Length);
+    }
+    (0..count).map(|_| take_number(input)).collect()
+}
+
 /// Reads a list; space is reserved for at most one row per byte of the input.
 pub(crate) fn take_rows<T: Packed>(shared: &mut T::Shared, input: &mut &[u8]) -> Result<Rows<T>, CodecError> {
     let count = take_small::<usize>(input)?;

@@ -303,6 +303,12 @@ impl Order {
         self.closed.map(|reason| (reason, self.closed_at))
     }
 
+    /// Time of its end; `None` while it is open.
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        let ended_at = || self.closed().map(|(_, at)| at).or(self.filled_at()).unwrap_or(self.created_at);
+        (!self.is_open()).then(ended_at)
+    }
+
     /// Cash reserved in the wallet for the unfilled rest of a BUY.
     pub fn reserved_cash(&self) -> Cash {
         match self.terms.side {

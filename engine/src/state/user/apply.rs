@@ -43,7 +43,7 @@ impl User {
                 if let Some(hash) = &terms.order_hash {
                     trading.note_signed(hash, row as u32);
                 }
-                trading.facts.push(Fact::Placed { order: row as u32 });
+                trading.facts.push(Fact::Placed { order: object_number(order.0) });
             }
             Mutation::OrderFilled(fact) => self.fill(fact, indexes),
             Mutation::OrderRested(fact::OrderRested {
@@ -267,7 +267,7 @@ impl User {
         self.order_facts += 1;
         let (trading, wallets) = self.trading_and_wallets();
         let row = trading.order_row(fact.order).expect("an order that is filled was placed");
-        let fill_row = trading.fills.len() as u32;
+        let fill_row = trading.fills.end() as u32;
         let order = &mut trading.orders[row];
         let (side, wallet, instrument) = (order.terms.side, order.terms.wallet, order.terms.instrument);
         let (cash_before, qty_before) = (order.reserved_cash(), order.reserved_qty());
@@ -286,7 +286,8 @@ impl User {
             trading.open.remove(row as u32);
         }
         trading.push_fill(Fill::of(fact, fill_before), wallet);
-        trading.facts.push(if rested { Fact::Matched { fill: fill_row } } else { Fact::Taken { fill: fill_row } });
+        let fill = object_number(fact.trade.0);
+        trading.facts.push(if rested { Fact::Matched { fill } } else { Fact::Taken { fill } });
 
         let episode = trading.held_row(wallet, instrument).unwrap_or_else(|| {
             assert!(side == Side::Buy, "sold shares are held: order {}", fact.order);
@@ -333,7 +334,7 @@ impl User {
         }
         if !known {
             trading.open.insert(row as u32);
-            trading.facts.rests(row as u32);
+            trading.facts.rests(object_number(order.id.0));
         }
         if qty != qty_before {
             move_reserved(trading, wallet, instrument, qty_before, qty);
@@ -343,7 +344,7 @@ impl User {
     fn close(&mut self, order: OrderId, reason: CloseReason, at: Timestamp, indexes: &mut Indexes) {
         self.order_facts += 1;
         let (trading, wallets) = self.trading_and_wallets();
-        let row = trading.order_row(order).expect("an order that ends was placed");
+        let (row, number) = (trading.order_row(order).expect("an order that ends was placed"), object_number(order.0));
         let order = &mut trading.orders[row];
         let (wallet, instrument) = (order.terms.wallet, order.terms.instrument);
         let (cash, qty) = (order.reserved_cash(), order.reserved_qty());
@@ -358,7 +359,7 @@ impl User {
         if !qty.is_zero() {
             move_reserved(trading, wallet, instrument, qty, Qty::ZERO);
         }
-        trading.facts.push(Fact::Closed { order: row as u32 });
+        trading.facts.push(Fact::Closed { order: number });
     }
 
     fn remember(&mut self, order: OrderId, id: &str, digest: [u8; 32], indexes: &mut Indexes) {

@@ -6,9 +6,10 @@ use super::position::{Position, Settlement};
 use super::trading::Trading;
 use crate::amount::{Cash, Qty};
 use crate::canonical::{Kind, ROWS_TOGETHER, RowBytes, RowHashes};
+use crate::id::TradeId;
 use crate::mutation::packed::bits;
-use crate::order::Order;
 use crate::order::row::NO_FILL;
+use crate::order::{Fill, Order};
 
 impl Trading {
     /// Adds the hashes of all rows, while `goes_on` returns true: it is called after each [`ROWS_TOGETHER`] of them.
@@ -23,27 +24,19 @@ impl Trading {
             (!count.is_multiple_of(ROWS_TOGETHER) || goes_on()).then_some(())
         };
         if let Some(departed) = &self.departed {
-            hashes.sum.add(&departed.bytes());
+            hashes.sum.add(&departed.sum.bytes());
         }
         let mut ids = Vec::new();
         for order in &self.orders {
-            ids.clear();
-            let mut row = order.last_fill;
-            while row != NO_FILL {
-                let fill = &self.fills[row as usize];
-                ids.push(fill.id);
-                row = fill.before;
-            }
-            ids.reverse();
-            hashes.add(Kind::Order, |row| order.put_canonical(&ids, row));
+            self.hash_order(order, &mut ids, hashes);
             hashed()?;
         }
         for fill in &self.fills {
-            hashes.add(Kind::Fill, |row| fill.put_canonical(row));
+            fill.hash(hashes);
             hashed()?;
         }
         for position in &self.positions {
-            hashes.add(Kind::Position, |row| position.put_canonical(row));
+            position.hash(hashes);
             hashed()?;
         }
         for request in self.requests.iter().flat_map(|requests| requests.rows.iter()) {
@@ -53,9 +46,34 @@ impl Trading {
         }
         Some(())
     }
+
+    /// Adds the hash of an order; `ids` is space for those of its fills.
+    pub(super) fn hash_order(&self, order: &Order, ids: &mut Vec<TradeId>, hashes: &mut RowHashes) {
+        ids.clear();
+        let mut row = order.last_fill;
+        while row != NO_FILL {
+            let fill = &self.fills[row as usize];
+            ids.push(fill.id);
+            row = fill.before;
+        }
+        ids.reverse();
+        hashes.add(Kind::Order, |row| order.put_canonical(ids, row));
+    }
+}
+
+impl Fill {
+    /// Adds its hash.
+    pub(super) fn hash(&self, hashes: &mut RowHashes) {
+        hashes.add(Kind::Fill, |row| self.put_canonical(row));
+    }
 }
 
 impl Position {
+    /// Adds its hash.
+    pub(super) fn hash(&self, hashes: &mut RowHashes) {
+        hashes.add(Kind::Position, |row| self.put_canonical(row));
+    }
+
     fn put_canonical(&self, row: &mut RowBytes<'_>) {
         let Position {
             id,

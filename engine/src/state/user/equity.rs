@@ -146,6 +146,7 @@ impl User {
     pub(crate) fn moved_since(&self, moment: Timestamp) -> bool {
         let trading = self.trading();
         trading.fills.last().is_some_and(|fill| fill.at >= moment)
+            || self.departed().is_some_and(|departed| departed.moved_at().is_some_and(|at| at >= moment))
             || trading.resets.last().is_some_and(|(_, at)| *at >= moment)
             || trading.positions.iter().any(|position| position.closed_at.is_some_and(|at| at >= moment))
             || self.billed_since(moment)

@@ -1,8 +1,8 @@
 //! `Facts`: the newest order facts of a user, so that an interrupted stream can continue (gateway/docs/streams.md
 //! §1.6).
 //!
-//! Each takes four bytes: a row of the user's orders or fills, and the kind of event. Numbers are not stored; the
-//! newest has the number `User::order_facts`.
+//! Each takes four bytes: the object number of an order or fill, and the kind of event. So it stays when its order leaves
+//! memory. Numbers of facts are not stored; the newest has the number `User::order_facts`.
 
 use crate::bytes::CodecError;
 use crate::mutation::packed::{Packer, put_numbers, take_small};
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// can keep up. They cost little compared with their orders. Fewer in the unit tests, which must drop some.
 pub const FACTS_KEPT: usize = if cfg!(test) { 1_024 } else { 65_536 };
 
-/// The kind of event, and its row.
+/// The kind of event, and the object number of its order or fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
     /// An order was placed, and its placement left nothing resting.
@@ -36,7 +36,7 @@ pub(crate) enum Fact {
     },
 }
 
-/// A stored fact: the row, and the kind in the lowest three bits.
+/// A stored fact: the number, and the kind in the lowest three bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packed(u32);
 
@@ -44,28 +44,51 @@ const KIND_BITS: u32 = 3;
 
 impl Packed {
     fn of(fact: Fact) -> Packed {
-        let (row, kind) = match fact {
+        let (number, kind) = match fact {
             Fact::Placed { order } => (order, 0),
             Fact::Rested { order } => (order, 1),
             Fact::Taken { fill } => (fill, 2),
             Fact::Matched { fill } => (fill, 3),
             Fact::Closed { order } => (order, 4),
         };
-        assert!(row < 1 << (u32::BITS - KIND_BITS), "rows are counted by object numbers, which are smaller: {row}");
-        Packed(row << KIND_BITS | kind)
+        assert!(number < 1 << (u32::BITS - KIND_BITS), "object numbers have 28 bits: {number}");
+        Packed(number << KIND_BITS | kind)
     }
 
     /// `None`: no build wrote this.
     fn get(self) -> Option<Fact> {
-        let row = self.0 >> KIND_BITS;
+        let number = self.0 >> KIND_BITS;
         Some(match self.0 & ((1 << KIND_BITS) - 1) {
-            0 => Fact::Placed { order: row },
-            1 => Fact::Rested { order: row },
-            2 => Fact::Taken { fill: row },
-            3 => Fact::Matched { fill: row },
-            4 => Fact::Closed { order: row },
+            0 => Fact::Placed { order: number },
+            1 => Fact::Rested { order: number },
+            2 => Fact::Taken { fill: number },
+            3 => Fact::Matched { fill: number },
+            4 => Fact::Closed { order: number },
             _ => return None,
         })
+    }
+}
+
+impl Fact {
+    /// The object number of its order or fill.
+    pub fn number(self) -> u32 {
+        let (Fact::Placed { order: number }
+        | Fact::Rested { order: number }
+        | Fact::Taken { fill: number }
+        | Fact::Matched { fill: number }
+        | Fact::Closed { order: number }) = self;
+        number
+    }
+
+    /// The same event with another number.
+    pub fn with_number(self, number: u32) -> Fact {
+        match self {
+            Fact::Placed { .. } => Fact::Placed { order: number },
+            Fact::Rested { .. } => Fact::Rested { order: number },
+            Fact::Taken { .. } => Fact::Taken { fill: number },
+            Fact::Matched { .. } => Fact::Matched { fill: number },
+            Fact::Closed { .. } => Fact::Closed { order: number },
+        }
     }
 }
 
@@ -107,24 +130,25 @@ impl Facts {
         self.0.get(index)?.get()
     }
 
-    /// Whether there are at most `numbered`, and each refers to an existing order or fill.
-    pub fn fit(&self, numbered: u64, orders_count: usize, fills_count: usize) -> bool {
-        let fits = |fact: &Packed| match fact.get() {
-            Some(Fact::Placed { order } | Fact::Rested { order } | Fact::Closed { order }) => {
-                (order as usize) < orders_count
-            }
-            Some(Fact::Taken { fill } | Fact::Matched { fill }) => (fill as usize) < fills_count,
-            None => false,
+    /// Appends the facts in the packed form of a snapshot, with the numbers that `number` returns.
+    pub fn pack(&self, number: impl Fn(Fact) -> u32, packer: &mut Packer) {
+        let packed = |fact: &Packed| {
+            let fact = fact.get().expect("only facts are added");
+            Packed::of(fact.with_number(number(fact))).0.into()
         };
-        self.0.len() as u64 <= numbered && self.0.iter().all(fits)
+        put_numbers(self.0.iter().map(packed), packer);
     }
 
-    /// Appends the facts in the packed form of a snapshot.
-    pub fn pack(&self, packer: &mut Packer) {
-        put_numbers(self.0.iter().map(|fact| fact.0.into()), packer);
+    /// The facts with other numbers. `None`: an event is unknown, or has none.
+    pub fn with_numbers(self, number: impl Fn(Fact) -> Option<u32>) -> Option<Facts> {
+        let renamed = |fact: Packed| {
+            let fact = fact.get()?;
+            Some(Packed::of(fact.with_number(number(fact)?)))
+        };
+        self.0.into_iter().map(renamed).collect::<Option<_>>().map(Facts)
     }
 
-    /// Reads what [`Facts::pack`] wrote.
+    /// Reads what [`Facts::pack`] wrote. Events are verified by [`Facts::with_numbers`].
     pub fn unpack(input: &mut &[u8]) -> Result<Facts, CodecError> {
         let count = take_small::<usize>(input)?;
         if count > FACTS_KEPT.min(input.len()) {
@@ -166,19 +190,27 @@ mod tests {
         all.iter().for_each(|fact| facts.push(*fact));
         let mut packed = Vec::new();
         let mut packer = Packer::onto(&mut packed);
-        facts.pack(&mut packer);
+        facts.pack(Fact::number, &mut packer);
         packer.end();
-        // Golden: the length, then row × 8 + kind.
+        // Golden: the length, then number × 8 + kind.
         assert_eq!(packed, [5, 0, 9, 18, 27, 36]);
         let read = Facts::unpack(&mut &packed[..]).expect("just written");
         assert!((0..all.len()).all(|at| read.get(at) == Some(all[at])));
-        let cases = [((5, 5, 4), true), ((4, 5, 4), false), ((5, 4, 4), false), ((5, 5, 3), false)];
-        for ((numbered, orders_count, fills_count), fits) in cases {
-            assert_eq!(read.fit(numbered, orders_count, fills_count), fits, "{numbered} {orders_count} {fills_count}");
-        }
+        // Other numbers, and back again.
+        let mut moved = Vec::new();
+        let mut packer = Packer::onto(&mut moved);
+        facts.pack(|fact| fact.number() + 7, &mut packer);
+        packer.end();
+        assert_eq!(moved, [5, 56, 65, 74, 83, 92]);
+        let back =
+            Facts::unpack(&mut &moved[..]).expect("just written").with_numbers(|fact| fact.number().checked_sub(7));
+        let back = back.expect("each has a number");
+        assert!((0..all.len()).all(|at| back.get(at) == Some(all[at])));
+        assert!(back.with_numbers(|fact| fact.number().checked_sub(1)).is_none(), "the first has none");
         let mut unknown = packed.clone();
         unknown[1] = 5;
-        assert!(!Facts::unpack(&mut &unknown[..]).expect("decoded before it is checked").fit(9, 9, 9));
+        let unknown = Facts::unpack(&mut &unknown[..]).expect("decoded before it is checked");
+        assert!(unknown.with_numbers(|fact| Some(fact.number())).is_none());
         assert!(matches!(Facts::unpack(&mut &packed[..5]), Err(CodecError::Length)));
         packed[0] = 6;
         assert!(matches!(Facts::unpack(&mut &packed[..]), Err(CodecError::Length)));

@@ -1,9 +1,10 @@
 //! Remembered requests: client order id → order, with a digest of the body and the first answer (gateway/docs/wire.md
 //! §11). Its id counts for `[limits] client_ids_hours` from the placement of its order; then the row leaves memory, oldest
-//! first. Whether an id counts follows from the time of the request alone, never from what is in memory.
+//! first, unless it has left before with its order. Whether an id counts follows from the time of the request alone, never
+//! from what is in memory.
 
-use super::extendible::Extendible;
-use super::rows::{Aging, AgingNumbers};
+use super::keyed::Keyed;
+use super::rows::Rows;
 use super::shared_rows::{SharedRow, SharedRows};
 use crate::amount::{Cash, Qty};
 use crate::bytes::CodecError;
@@ -170,61 +171,55 @@ pub(crate) struct After {
 /// All remembered requests of a user.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    pub rows: Aging<Remembered>,
-    /// Derived: hash of an id → the newest row with it. The few ids with equal hashes are distinguished by their text.
-    newest: Extendible,
-    /// Derived: for each row the row before it with the same hash, or [`NO_ROW`].
-    before: AgingNumbers,
+    /// In the order of their orders.
+    pub rows: Rows<Remembered>,
+    /// Derived: row numbers by the keys of the ids.
+    by_id: Keyed,
 }
-
-const NO_ROW: u32 = u32::MAX;
 
 impl Requests {
     /// Adds the request of this order. An id that equals the order's client order id is not stored twice; others are in
     /// `ids`.
     pub fn remember(&mut self, order: &Order, id: &str, digest: [u8; 32], after: After, ids: &mut SharedRows<Text>) {
-        self.note(id);
         let is_own = order.terms.is_client_order_id(id);
+        let key = self.by_id.key(id);
         let id = (!is_own).then(|| ids.push(Text::new(id)));
-        self.rows.push(Remembered::new(order, id, digest, after));
+        let row = self.rows.push(Remembered::new(order, id, digest, after));
+        self.by_id.insert(key, row as u32);
     }
 
-    /// Adds the next row to the index.
-    pub fn note(&mut self, id: &str) {
-        let row = self.before.numbers().end as u32;
-        let before = self.newest.insert(self.newest.key(id), row);
-        self.before.push(before.unwrap_or(NO_ROW));
+    /// Requests from a snapshot. `None`: one has no id, or `order_of` does not find its order.
+    pub fn of_rows<'a>(rows: Rows<Remembered>, order_of: impl Fn(OrderId) -> Option<&'a Order>) -> Option<Requests> {
+        let mut by_id = Keyed::default();
+        for (number, row) in rows.range(0..rows.end()) {
+            by_id.insert(by_id.key(row.id(order_of(row.order)?)?), number as u32);
+        }
+        Some(Requests { rows, by_id })
     }
 
-    /// The key of an id in the index.
-    pub fn key(&self, id: &str) -> u32 {
-        self.newest.key(id)
+    /// Removes a request of this order.
+    pub fn remove(&mut self, number: usize, order: &Order) {
+        if let Some(row) = self.rows.remove(number) {
+            self.by_id.remove(self.by_id.key(row.id(order).unwrap_or_default()), number as u32);
+        }
     }
 
-    /// Drops the oldest request; its id has this key.
-    pub fn drop_oldest(&mut self, key: u32) {
-        self.newest.remove(key, self.before.numbers().start as u32);
-        self.rows.drop_oldest();
-        self.before.drop_oldest();
+    /// The request of this order, with its number.
+    pub fn of_order(&self, order: OrderId) -> Option<(usize, &Remembered)> {
+        let number = self.rows.partition_point(|row| row.order < order);
+        self.rows.get(number).filter(|row| row.order == order).map(|row| (number, row))
     }
 
-    /// Prefetches the index entry of `id` and the ends of the lists, where the next row goes.
+    /// Prefetches the index entry of `id` and the end of the list, where the next row goes.
     pub fn warm(&self, id: &str) -> usize {
-        let newest = self.newest.get(self.newest.key(id)).map_or(0, |row| row as usize);
-        let before = self.before.last().map_or(0, |row| *row as usize);
-        newest ^ before ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
+        let newest = self.by_id.newest(self.by_id.key(id)).map_or(0, |row| row as usize);
+        newest ^ self.rows.last().map_or(0, |row| row.order.0 as usize)
     }
 
     /// The newest request remembered under `id`; `has_it` tests a row.
     pub fn find(&self, id: &str, has_it: impl Fn(&Remembered) -> bool) -> Option<&Remembered> {
-        let mut at = self.newest.get(self.newest.key(id))?;
-        loop {
-            let row = self.rows.get(at as usize)?;
-            if has_it(row) {
-                return Some(row);
-            }
-            at = *self.before.get(at as usize)?;
-        }
+        let found = self.by_id.find(self.by_id.key(id), |row| self.rows.get(row as usize).is_some_and(&has_it))?;
+        self.rows.get(found as usize)
     }
 }
 
@@ -311,7 +306,7 @@ mod tests {
             let mut requests = Requests::default();
             let after = After { available: Cash(900), position: None };
             requests.remember(&order, sent, [0; 32], after, &mut SharedRows::new());
-            let row = requests.rows.oldest().expect("just remembered");
+            let row = requests.rows.first().expect("just remembered");
             assert_eq!((row.id(&order), row.id.is_none()), (Some(sent), own == Some(sent)), "stored once: {own:?}");
             for id in ["grid-17", "0xfeed", ""] {
                 assert_eq!(row.has_id(&order, id), id == sent, "{id:?} of {own:?}, sent as {sent:?}");
@@ -326,7 +321,7 @@ mod tests {
         let mut known = HashMap::new();
         let (one, two) = (0_u32..)
             .map(|number| number.to_string())
-            .find_map(|id| known.insert(requests.newest.key(&id), id.clone()).map(|other| (other, id)))
+            .find_map(|id| known.insert(requests.by_id.key(id.as_str()), id.clone()).map(|other| (other, id)))
             .expect("ids outnumber hashes");
         // Ids sent in order → the newest row of either id.
         for (row, (id, of_one, of_two)) in
@@ -355,18 +350,19 @@ mod tests {
             let found = |id: &str| requests.find(id, |row| row.has_id(&order, id)).map(|row| row.first.available.0);
             assert_eq!(found(&id(row)), Some(row as i64));
             if let Some(old) = row.checked_sub(kept) {
-                requests.drop_oldest(requests.key(&id(old)));
+                requests.remove(old, &order);
                 let found = |id: &str| requests.find(id, |row| row.has_id(&order, id)).map(|row| row.first.available.0);
                 assert_eq!(found("again"), Some((row / 5 * 5) as i64));
                 assert_eq!(found(&id(old)).is_some(), old.is_multiple_of(5), "{old}");
                 assert!(found(&id(old + 1)).is_some(), "{old}");
-                assert_eq!((requests.rows.len(), requests.before.len()), (kept, kept));
+                assert_eq!(requests.rows.len(), kept);
                 cases += 1;
             }
         }
-        while let Some(oldest) = requests.rows.oldest().map(|row| row.first.available.0 as usize) {
-            requests.drop_oldest(requests.key(&id(oldest)));
+        while let Some((number, _)) = requests.rows.at_or_after(0) {
+            requests.remove(number, &order);
         }
+        assert!(requests.by_id.is_empty());
         for row in 0..sent {
             assert!(requests.find(&id(row), |_| true).is_none(), "{row}");
         }

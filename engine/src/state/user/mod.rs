@@ -1,7 +1,7 @@
 //! A user: keys, wallets, positions, orders, quota, remembered requests. The state of one shard is its [`Users`].
 //!
-//! Rows are in append-only lists ([`rows`]), parts of them in blocks of the shard that answers share (`shared_rows`);
-//! they are found by number (`trading`), by text (`extendible`) or in order ([`sorted`]).
+//! Rows are in lists that ended ones leave ([`rows`], [`departed`]), parts of them in blocks of the shard that answers
+//! share (`shared_rows`); they are found by number (`trading`), by text (`keyed`) or in order ([`sorted`]).
 //!
 //! State changes only by [`Users::apply`], one fact at a time. It refuses nothing: a fact that violates an invariant of
 //! money, shares or ids ends the process with the name of the invariant.
@@ -11,12 +11,15 @@ mod apply;
 pub mod backtests;
 pub mod billing;
 mod canonical;
+pub mod departed;
 pub mod equity;
 pub(crate) mod extendible;
 pub mod facts;
 pub mod idempotency;
 pub(crate) mod indexes;
 pub mod key;
+mod keyed;
+mod leaving;
 pub mod ledger;
 mod placement_cash;
 pub mod position;
@@ -45,6 +48,7 @@ use trading::{NOTHING, Trading};
 pub use alerts::{Alert, AlertTarget, Alerts};
 pub use backtests::{Backtest, BacktestMeter};
 pub use billing::Billing;
+pub use departed::DepartedRows;
 pub use idempotency::{FirstAnswer, Remembered};
 pub use key::{ApiKey, Grant, Permissions, Prefix, Tier};
 pub use position::{Position, Settlement};
@@ -77,6 +81,16 @@ pub struct User {
     pub(crate) billing: Option<Box<Billing>>,
 }
 
+/// The row that an order fact is about, with its number in its list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FactRow<'a> {
+    Order(usize, &'a Order),
+    /// With its order.
+    Fill(usize, &'a Fill, &'a Order),
+    /// It has left memory.
+    Departed,
+}
+
 /// The identity of the user at an identity provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
@@ -94,17 +108,17 @@ impl User {
         self.identity.as_ref()?.email.as_deref()
     }
 
-    /// All orders ever, in id order.
+    /// The orders in memory, in id order.
     pub fn orders(&self) -> &Rows<Order> {
         &self.trading().orders
     }
 
-    /// All fills ever, in id order.
+    /// The fills in memory, in id order.
     pub fn fills(&self) -> &Rows<Fill> {
         &self.trading().fills
     }
 
-    /// All episodes ever, in id order.
+    /// The episodes in memory, in id order.
     pub fn positions(&self) -> &Rows<Position> {
         &self.trading().positions
     }
@@ -113,9 +127,35 @@ impl User {
         self.trading().order_row(id).map(|row| &self.trading().orders[row])
     }
 
-    /// Whether rows have left memory, so that only the sum of their hashes is known.
+    /// Whether rows have left memory, so that only the sum of their hashes is known: orders and positions, or requests
+    /// whose ids count no longer.
     pub fn has_departed_rows(&self) -> bool {
         self.trading().departed.is_some()
+    }
+
+    /// What is known of the orders and positions that have left memory; `None`: all are there.
+    pub fn departed(&self) -> Option<&DepartedRows> {
+        self.trading().departed.as_deref().filter(|departed| departed.has_rows())
+    }
+
+    /// The remembered request that left this order, if it is in memory.
+    pub fn request_of(&self, order: OrderId) -> Option<&Remembered> {
+        self.trading().requests.as_ref()?.of_order(order).map(|(_, request)| request)
+    }
+
+    /// The row that an order fact is about.
+    pub(crate) fn row_of(&self, fact: Fact) -> FactRow<'_> {
+        let trading = self.trading();
+        let found = match fact {
+            Fact::Placed { order } | Fact::Rested { order } | Fact::Closed { order } => {
+                trading.order_at(order).map(|(row, order)| FactRow::Order(row, order))
+            }
+            Fact::Taken { fill } | Fact::Matched { fill } => trading.fill_at(fill).and_then(|(row, fill)| {
+                let order = trading.order_row(fill.order)?;
+                Some(FactRow::Fill(row, fill, &trading.orders[order]))
+            }),
+        };
+        found.unwrap_or(FactRow::Departed)
     }
 
     /// The signed order with this EIP-712 hash.
@@ -133,7 +173,7 @@ impl User {
         trading.open.iter().map(|row| &trading.orders[row as usize])
     }
 
-    /// Rows of the resting orders in [`User::orders`], ascending, from either end.
+    /// Row numbers of the resting orders in [`User::orders`], ascending, from either end.
     pub fn open_rows(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
         self.trading().open.iter().map(|row| row as usize)
     }

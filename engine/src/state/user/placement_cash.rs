@@ -4,11 +4,10 @@
 //! It is stored with a request that has an id, for its replay, as long as the id counts. For other orders it is computed
 //! from the wallet's present cash and the later order facts, fills, payouts, deposits and refunds.
 
-use super::User;
 use super::facts::Fact;
 use super::trading::Trading;
+use super::{DepartedRows, FactRow, User};
 use crate::amount::{Cash, Qty};
-use crate::id::OrderId;
 use crate::order::reservation::as_maker;
 use crate::order::{CloseReason, Order, Side};
 use crate::time::Timestamp;
@@ -33,21 +32,25 @@ impl User {
     ///
     /// `None` if it cannot be computed: the order has no client order id that counts, and 4,096 order facts of the user are newer
     /// than its placement, or the user has had more than 4,096 positions, its wallet was reset since, or a
-    /// deposit or a refund is of the same moment. Two amounts
+    /// deposit or a refund is of the same moment, or a row that has left memory may have moved cash since. Two amounts
     /// are missing from the rows and count as available: the taker fee that a BUY without a live book reserved until
     /// its first book made it a maker, and a payout that the shard made in the same turn as the placement.
     pub fn available_at_placement(&self, order: &Order, ids_since: Timestamp) -> Option<Cash> {
         let trading = self.trading();
         let requests = trading.requests.as_deref().filter(|_| order.created_at >= ids_since);
         if let Some(known) = requests.and_then(|requests| requests.of_order(order.id)) {
-            return Some(known.first.available);
+            return Some(known.1.first.available);
         }
         let wallet = self.wallet(order.terms.wallet)?;
         if self.resets(wallet.id).any(|at| at >= order.created_at) {
             return None;
         }
         let deposited = self.deposited_after(wallet.id, order.created_at)?;
-        if trading.positions.len() > POSITIONS_MAX {
+        let has_moved = |departed: &DepartedRows| {
+            let paid_at = departed.moved_at().is_some_and(|at| at > order.created_at);
+            paid_at || departed.newest_position().is_some_and(|position| position.0 > order.id.0)
+        };
+        if trading.positions.end() > POSITIONS_MAX || self.departed().is_some_and(has_moved) {
             return None;
         }
         let (mut available, since) = self.undone(trading, order)?;
@@ -74,15 +77,13 @@ impl User {
         let mut since = AHashMap::<usize, Since>::new();
         let own = trading.order_row(order.id)?;
         for at in (0..trading.facts.len()).rev().take(FACTS_MAX) {
-            let (fact, row) = match trading.facts.get(at)? {
-                fact @ (Fact::Placed { order } | Fact::Rested { order } | Fact::Closed { order }) => {
-                    (fact, order as usize)
-                }
-                fact @ (Fact::Taken { fill } | Fact::Matched { fill }) => {
-                    (fact, trading.order_row(trading.fills[fill as usize].order)?)
-                }
+            let fact = trading.facts.get(at)?;
+            let (of, fill) = match self.row_of(fact) {
+                FactRow::Order(_, order) => (order, None),
+                FactRow::Fill(_, fill, order) => (order, Some(fill)),
+                FactRow::Departed => return None,
             };
-            let of = &trading.orders[row];
+            let row = trading.order_row(of.id)?;
             let is_placement = row == own
                 && match fact {
                     Fact::Placed { .. } | Fact::Rested { .. } => return Some((available, since)),
@@ -94,8 +95,7 @@ impl User {
                 continue;
             }
             let mut filled = Qty::ZERO;
-            if let Fact::Taken { fill } | Fact::Matched { fill } = fact {
-                let fill = &trading.fills[fill as usize];
+            if let Some(fill) = fill {
                 filled = fill.qty;
                 available += match of.terms.side {
                     Side::Buy => fill.notional + fill.fee,
@@ -118,21 +118,4 @@ impl User {
 /// Whether the reason ends an order in the record that placed it.
 fn ends_a_placement(reason: CloseReason) -> bool {
     matches!(reason, CloseReason::FakRest | CloseReason::FakNoFill | CloseReason::FokNotFilled)
-}
-
-impl super::idempotency::Requests {
-    /// The request of this order: requests are in the order of their orders.
-    fn of_order(&self, order: OrderId) -> Option<&super::Remembered> {
-        let std::ops::Range { start: mut from, end: mut to } = self.rows.numbers();
-        while from < to {
-            let middle = from + (to - from) / 2;
-            let row = self.rows.get(middle)?;
-            match row.order.cmp(&order) {
-                std::cmp::Ordering::Equal => return Some(row),
-                std::cmp::Ordering::Less => from = middle + 1,
-                std::cmp::Ordering::Greater => to = middle,
-            }
-        }
-        None
-    }
 }

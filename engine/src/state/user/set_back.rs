@@ -3,6 +3,10 @@
 //! It is the latest possible time of these events, and keeps ids and times of a user ascending together. What the clock
 //! decided before (expired orders, prices of fills) stays decided. Requested dates stay: expirations of orders, ends of
 //! grants, cutoffs.
+//!
+//! Rows that have left memory are out of reach: [`Users::newest_departed`] shows whether one of them is later.
+//!
+//! [`Users::newest_departed`]: super::Users::newest_departed
 
 use super::{ApiKey, User, Wallet, WalletRare};
 use crate::rules::ROTATION_OVERLAP_US;
@@ -22,26 +26,19 @@ impl User {
             billing.set_back(at);
         }
         let Some(trading) = &mut self.trading else { return };
-        for row in 0..trading.orders.len() {
-            trading.orders[row].set_back(at);
-        }
-        for row in 0..trading.fills.len() {
-            let fill = &mut trading.fills[row];
-            fill.at = fill.at.min(at);
-        }
-        for row in 0..trading.positions.len() {
-            let position = &mut trading.positions[row];
+        trading.orders.each_mut(|order| order.set_back(at));
+        trading.fills.each_mut(|fill| fill.at = fill.at.min(at));
+        trading.positions.each_mut(|position| {
             position.opened_at = position.opened_at.min(at);
             position.closed_at = position.closed_at.map(|closed_at| closed_at.min(at));
             if let Some(settlement) = &mut position.settlement {
                 settlement.at = settlement.at.min(at);
             }
-        }
+        });
         if let Some(requests) = &mut trading.requests {
-            for row in requests.rows.numbers() {
-                let Some(request) = requests.rows.get_mut(row) else { continue };
+            requests.rows.each_mut(|request| {
                 request.first.filled_at = request.first.filled_at.map(|filled_at| filled_at.min(at));
-            }
+            });
         }
         if let Some(backtests) = &mut trading.backtests {
             backtests.set_back(at);

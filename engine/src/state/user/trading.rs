@@ -3,6 +3,7 @@
 
 use super::alerts::Alerts;
 use super::backtests::Backtests;
+use super::departed::DepartedRows;
 use super::equity::Equity;
 use super::facts::Facts;
 use super::idempotency::{Remembered, Requests};
@@ -13,12 +14,14 @@ use super::signed::Signed;
 use super::sorted::Sorted;
 use crate::amount::{Cash, Qty};
 use crate::bytes::CodecError;
-use crate::canonical::{RowHashes, Sum};
-use crate::id::{InstrumentId, OrderId, PositionId, WalletId, object_number};
+use crate::canonical::RowHashes;
+use crate::id::{InstrumentId, OrderId, PositionId, TradeId, WalletId, object_number};
 use crate::order::Order;
 use crate::order::row::{Fill, NO_FILL};
 use crate::time::Timestamp;
 use crate::view::Fills;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 /// Orders, fills, positions and derived indexes.
 #[derive(Debug, Default)]
@@ -36,13 +39,13 @@ pub(crate) struct Trading {
     pub alerts: Option<Box<Alerts>>,
     /// The newest order facts.
     pub facts: Facts,
-    /// The sum of the hashes of rows that have left memory: of requests whose ids count no longer.
-    pub departed: Option<Box<Sum>>,
-    /// Derived: row of an order or position by its object number.
-    index: Numbers,
+    /// What is known of rows that have left memory.
+    pub departed: Option<Box<DepartedRows>>,
+    /// Derived: row + 1 of an order, fill or position by its object number.
+    pub(super) index: Numbers,
     /// Derived: the signed orders by their hashes.
-    signed: Option<Box<Signed>>,
-    /// Derived: rows of the open orders.
+    pub(super) signed: Option<Box<Signed>>,
+    /// Derived: row numbers of the open orders.
     pub open: Sorted<u32>,
     /// Derived: the open episodes, by instrument and wallet.
     pub held: Vec<Holding>,
@@ -66,9 +69,6 @@ pub(crate) struct Holding {
     pub wallet: WalletId,
     pub row: u32,
 }
-
-/// In place of a row: this number is neither an order nor a position.
-const NO_ROW: u32 = u32::MAX;
 
 /// Resets that are remembered per wallet: as many as a plan allows within its window.
 pub(crate) const RESETS_KEPT: usize = 4;
@@ -109,7 +109,7 @@ impl Trading {
     pub fn warm(&self) -> usize {
         let order = self.orders.last().map_or(0, |order| order.id.0);
         let fill = self.fills.last().map_or(0, |fill| fill.id.0);
-        let index = self.index.last().map_or(0, |row| *row as usize);
+        let index = self.index.last().map_or(0, |row| row.get() as usize);
         let lists = (order ^ fill) as usize ^ index ^ self.open.last().map_or(0, |row| row as usize);
         lists ^ self.facts.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len())
     }
@@ -123,6 +123,24 @@ impl Trading {
     pub fn position_row(&self, id: PositionId) -> Option<usize> {
         let row = self.row(id.0)?;
         self.positions.get(row).is_some_and(|position| position.id == id).then_some(row)
+    }
+
+    /// The row of a fill.
+    pub fn fill_row(&self, id: TradeId) -> Option<usize> {
+        let row = self.row(id.0)?;
+        self.fills.get(row).is_some_and(|fill| fill.id == id).then_some(row)
+    }
+
+    /// The order with this object number, and its row.
+    pub fn order_at(&self, number: u32) -> Option<(usize, &Order)> {
+        let row = row_of(self.index.get(number as usize)?);
+        self.orders.get(row).filter(|order| object_number(order.id.0) == number).map(|order| (row, order))
+    }
+
+    /// The fill with this object number, and its row.
+    pub fn fill_at(&self, number: u32) -> Option<(usize, &Fill)> {
+        let row = row_of(self.index.get(number as usize)?);
+        self.fills.get(row).filter(|fill| object_number(fill.id.0) == number).map(|fill| (row, fill))
     }
 
     /// The row of the open episode of an instrument in a wallet.
@@ -139,7 +157,7 @@ impl Trading {
 
     /// When the order of the oldest request in memory was placed.
     pub fn oldest_request(&self) -> Option<Timestamp> {
-        let oldest = self.requests.as_ref()?.rows.oldest()?;
+        let oldest = self.requests.as_ref()?.rows.first()?;
         self.order_row(oldest.order).map(|row| self.orders[row].created_at)
     }
 
@@ -148,18 +166,16 @@ impl Trading {
         let Some(mut requests) = self.requests.take() else { return 0 };
         let (mut hashes, mut count) = (RowHashes::default(), 0);
         while count < most
-            && let Some(oldest) = requests.rows.oldest()
+            && let Some((number, oldest)) = requests.rows.at_or_after(0)
             && let Some(row) = self.order_row(oldest.order)
             && self.orders[row].created_at < since
         {
-            let order = &self.orders[row];
-            oldest.hash(order, &mut hashes);
-            let key = requests.key(oldest.id(order).unwrap_or_default());
-            requests.drop_oldest(key);
+            oldest.hash(&self.orders[row], &mut hashes);
+            requests.remove(number, &self.orders[row]);
             count += 1;
         }
         if count > 0 {
-            self.departed.get_or_insert_default().add(&hashes.sum.bytes());
+            self.departed.get_or_insert_default().sum.add(&hashes.sum.bytes());
         }
         // Its last memory goes with the last request.
         self.requests = Some(requests).filter(|requests| !requests.rows.is_empty());
@@ -189,7 +205,9 @@ impl Trading {
     /// Adds a fill after the earlier ones of its order, which belongs to `wallet`.
     pub fn push_fill(&mut self, fill: Fill, wallet: WalletId) {
         assert!(self.fills.last().is_none_or(|last| last.id < fill.id), "ids of fills ascend: trade {}", fill.id);
-        self.fills.push(fill);
+        let id = fill.id;
+        let row = self.fills.push(fill);
+        self.set_row(id.0, row);
         self.tally_mut(wallet).fills += 1;
     }
 
@@ -199,7 +217,7 @@ impl Trading {
         assert!(self.positions.last().is_none_or(|last| last.id < id), "ids of positions ascend: position {id}");
         let at = self.holding(position.wallet, position.instrument);
         let at = at.expect_err("one open episode per wallet and instrument");
-        let row = self.positions.len();
+        let row = self.positions.end();
         self.held.insert(at, Holding { instrument: position.instrument, wallet: position.wallet, row: row as u32 });
         self.positions.push(position);
         self.set_row(id.0, row);
@@ -213,12 +231,7 @@ impl Trading {
     }
 
     fn tally_mut(&mut self, wallet: WalletId) -> &mut Tally {
-        let at = self.tallies.binary_search_by_key(&wallet, |(of, _)| *of).unwrap_or_else(|at| {
-            self.tallies.reserve_exact(1);
-            self.tallies.insert(at, (wallet, Tally::default()));
-            at
-        });
-        &mut self.tallies[at].1
+        tally_in(&mut self.tallies, wallet)
     }
 
     /// The points of a wallet.
@@ -246,9 +259,7 @@ impl Trading {
         let row = self.held.remove(at).row as usize;
         let (known, won) = (self.positions[row].has_known_exit(), self.positions[row].has_won());
         if known {
-            let tally = self.tally_mut(wallet);
-            tally.closed += 1;
-            tally.won += u32::from(won);
+            self.tally_mut(wallet).note_closed(won);
         }
     }
 
@@ -273,9 +284,9 @@ impl Trading {
     }
 
     /// Whether the user has neither orders, positions, points of equity nor resets, no back-test, no
-    /// alerts and no armed heartbeat.
+    /// alerts and no armed heartbeat, and has had no order.
     pub fn is_empty(&self) -> bool {
-        let traded = !self.orders.is_empty() || !self.positions.is_empty();
+        let traded = !self.orders.is_empty() || !self.positions.is_empty() || self.departed.is_some();
         let noted = !self.safeguards.is_empty() || !self.equity.is_empty() || !self.resets.is_empty();
         !traded && !noted && self.backtests.is_none() && self.alerts.is_none()
     }
@@ -288,15 +299,31 @@ impl Trading {
         if !ascend {
             return Err(CodecError::Reference);
         }
-        let fills_count = self.fills.len() as u64;
-        let fill_is_there = |row: u32, below: u64| row == NO_FILL || u64::from(row) < below;
-        let orders_fine = self.orders.iter().all(|order| fill_is_there(order.last_fill, fills_count));
-        let mut rows = 0_u64..;
-        if !orders_fine || !self.fills.iter().zip(&mut rows).all(|(fill, row)| fill_is_there(fill.before, row)) {
+        let Trading { orders, fills, positions, index, .. } = self;
+        let is_fill = |row: u32| row == NO_FILL || fills.get(row as usize).is_some();
+        let is_before = |row: u32, next: usize| row == NO_FILL || (row as usize) < next;
+        let links_before = |(row, fill): (usize, &Fill)| is_before(fill.before, row) && is_fill(fill.before);
+        if !orders.iter().all(|order| is_fill(order.last_fill)) || !fills.range(0..fills.end()).all(links_before) {
             return Err(CodecError::Reference);
         }
-        for (row, order) in self.orders.iter().enumerate() {
-            set_row(&mut self.index, order.id.0, row);
+        // In the order of their numbers, as they were assigned.
+        let mut of_orders = orders.range(0..orders.end()).map(|(row, order)| (order.id.0, row));
+        let mut of_fills = fills.range(0..fills.end()).map(|(row, fill)| (fill.id.0, row));
+        let mut of_positions = positions.range(0..positions.end()).map(|(row, held)| (held.id.0, row));
+        let mut next = [of_orders.next(), of_fills.next(), of_positions.next()];
+        while let Some(least) = (0..next.len()).filter(|at| next[*at].is_some()).min_by_key(|at| next[*at]) {
+            let (object, row) = next[least].expect("it was chosen");
+            if index.get(object_number(object) as usize).is_some() {
+                return Err(CodecError::Reference);
+            }
+            set_row(index, object, row);
+            next[least] = match least {
+                0 => of_orders.next(),
+                1 => of_fills.next(),
+                _ => of_positions.next(),
+            };
+        }
+        for (row, order) in self.orders.range(0..self.orders.end()) {
             if order.resting {
                 self.open.insert(row as u32);
             }
@@ -304,53 +331,51 @@ impl Trading {
                 self.signed.get_or_insert_default().note(hash, row as u32);
             }
         }
-        for row in 0..self.positions.len() {
-            let position = &self.positions[row];
-            let (id, wallet, instrument) = (position.id, position.wallet, position.instrument);
+        for (row, position) in self.positions.range(0..self.positions.end()) {
+            let (wallet, instrument) = (position.wallet, position.instrument);
             if position.is_open()
                 && let Err(at) = self.holding(wallet, instrument)
             {
                 self.held.insert(at, Holding { instrument, wallet, row: row as u32 });
             }
-            self.set_row(id.0, row);
         }
         self.tallies = self.counted().ok_or(CodecError::Reference)?;
         Ok(())
     }
 
-    /// The totals, counted row by row. `None`: a fill has no order.
+    /// The totals, counted row by row, with those of departed rows. `None`: a fill has no order.
     fn counted(&self) -> Option<Vec<(WalletId, Tally)>> {
-        let mut counted = Trading::default();
+        let mut counted = self.departed.as_ref().map_or_else(Vec::new, |departed| departed.tallies.clone());
         for fill in &self.fills {
-            counted.tally_mut(self.orders[self.order_row(fill.order)?].terms.wallet).fills += 1;
+            tally_in(&mut counted, self.orders[self.order_row(fill.order)?].terms.wallet).fills += 1;
         }
         for position in self.positions.iter().filter(|position| position.has_known_exit()) {
-            let tally = counted.tally_mut(position.wallet);
-            tally.closed += 1;
-            tally.won += u32::from(position.has_won());
+            tally_in(&mut counted, position.wallet).note_closed(position.has_won());
         }
-        Some(counted.tallies)
+        Some(counted)
     }
 
     /// Checks the invariants of this user's orders, fills and positions. Returns the first violation.
     pub fn check(&self) -> Result<(), String> {
-        let (mut fills, mut filled) = (0, vec![(Qty::ZERO, Cash::ZERO, Cash::ZERO); self.orders.len()]);
-        for fill in &self.fills {
-            let row = self.order_row(fill.order).ok_or_else(|| format!("fill {} has an order", fill.id))?;
-            filled[row].0 += fill.qty;
-            filled[row].1 += fill.notional;
-            filled[row].2 += fill.fee;
-        }
-        let mut reserved = vec![Qty::ZERO; self.positions.len()];
-        for (row, order) in self.orders.iter().enumerate() {
+        let mut fills = 0;
+        let mut reserved = BTreeMap::<usize, Qty>::new();
+        for (row, order) in self.orders.range(0..self.orders.end()) {
             let id = order.id;
             if self.order_row(id) != Some(row) {
                 return Err(format!("an order is found by its id: order {id}"));
             }
-            if (order.filled, order.notional, order.fee) != filled[row] {
+            let of_order = self.fills_of(order);
+            let mut filled = (Qty::ZERO, Cash::ZERO, Cash::ZERO);
+            for fill in of_order.iter() {
+                if fill.order != id {
+                    return Err(format!("a fill is linked to its order: fill {}, order {id}", fill.id));
+                }
+                filled = (filled.0 + fill.qty, filled.1 + fill.notional, filled.2 + fill.fee);
+            }
+            if (order.filled, order.notional, order.fee) != filled {
                 return Err(format!("filled = Σ fills: order {id}"));
             }
-            fills += self.fills_of(order).len();
+            fills += of_order.len();
             if order.is_open() != order.resting || order.resting != self.open.contains(row as u32) {
                 return Err(format!("an order is open as long as it rests: order {id}"));
             }
@@ -359,20 +384,27 @@ impl Trading {
             }
             if !order.reserved_qty().is_zero() {
                 let held = self.held_row(order.terms.wallet, order.terms.instrument);
-                reserved[held.ok_or_else(|| format!("a resting SELL holds shares: order {id}"))?] +=
-                    order.reserved_qty();
+                *reserved
+                    .entry(held.ok_or_else(|| format!("a resting SELL holds shares: order {id}"))?)
+                    .or_default() += order.reserved_qty();
             }
         }
         if fills != self.fills.len() {
             return Err(format!("every fill is linked to its order: {fills} of {}", self.fills.len()));
         }
+        if let Some((_, fill)) =
+            self.fills.range(0..self.fills.end()).find(|(row, fill)| self.fill_row(fill.id) != Some(*row))
+        {
+            return Err(format!("a fill is found by its id: fill {}", fill.id));
+        }
         let counted = self.counted().unwrap_or_default();
         if counted.len() != self.tallies.len() || counted.iter().any(|(of, tally)| self.tally(*of) != *tally) {
             return Err(format!("tallies equal the counts of the rows: {:?}, not {counted:?}", self.tallies));
         }
-        for (row, position) in self.positions.iter().enumerate() {
+        for (row, position) in self.positions.range(0..self.positions.end()) {
             let id = position.id;
-            if position.reserved != reserved[row] || position.reserved > position.qty {
+            let reserved = reserved.get(&row).copied().unwrap_or_default();
+            if position.reserved != reserved || position.reserved > position.qty {
                 return Err(format!("reserved shares = Σ open SELL orders ≤ held shares: position {id}"));
             }
             if position.is_open() == position.qty.is_zero() || position.cost < Cash::ZERO {
@@ -383,13 +415,25 @@ impl Trading {
                 return Err(format!("a position is found by its id, an open one by its instrument: position {id}"));
             }
         }
+        let left = self.departed.as_ref().map_or([0; 3], |left| [left.orders, left.fills, left.positions]);
+        let ends = [self.orders.end(), self.fills.end(), self.positions.end()];
+        let there = [self.orders.len(), self.fills.len(), self.positions.len()];
+        if ends.into_iter().zip(there).map(|(end, there)| end - there).ne(left.map(|left| left as usize)) {
+            return Err(format!(
+                "numbers count the rows that are there and those that left: {ends:?}, {there:?}, {left:?}"
+            ));
+        }
+        if self.index.len() != self.orders.len() + self.fills.len() + self.positions.len() {
+            return Err(format!("the index has the rows that are there, and no others: {}", self.index.len()));
+        }
         Ok(())
     }
 
     fn row(&self, object: u64) -> Option<usize> {
-        self.index.get(object_number(object) as usize).filter(|row| **row != NO_ROW).map(|row| *row as usize)
+        self.index.get(object_number(object) as usize).map(row_of)
     }
 
+    #[inline]
     fn set_row(&mut self, object: u64, row: usize) {
         set_row(&mut self.index, object, row);
     }
@@ -399,11 +443,31 @@ impl Trading {
     }
 }
 
-/// Records the row of an object.
-fn set_row(index: &mut Numbers, object: u64, row: usize) {
-    let number = object_number(object) as usize;
-    while number >= index.len() {
-        index.push(NO_ROW);
+impl Tally {
+    /// Adds an episode that ended at a known price.
+    pub(super) fn note_closed(&mut self, has_won: bool) {
+        self.closed += 1;
+        self.won += u32::from(has_won);
     }
-    index[number] = row as u32;
+}
+
+/// The totals of a wallet in a list in wallet order.
+pub(super) fn tally_in(tallies: &mut Vec<(WalletId, Tally)>, wallet: WalletId) -> &mut Tally {
+    let at = tallies.binary_search_by_key(&wallet, |(of, _)| *of).unwrap_or_else(|at| {
+        tallies.reserve_exact(1);
+        tallies.insert(at, (wallet, Tally::default()));
+        at
+    });
+    &mut tallies[at].1
+}
+
+/// Records the row of an object.
+#[inline]
+fn set_row(index: &mut Numbers, object: u64, row: usize) {
+    let entry = NonZeroU32::new(row as u32 + 1).expect("rows are counted by object numbers");
+    index.put(object_number(object) as usize, entry);
+}
+
+fn row_of(entry: &NonZeroU32) -> usize {
+    entry.get() as usize - 1
 }

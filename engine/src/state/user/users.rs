@@ -21,7 +21,8 @@ pub(crate) const AHEAD_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub struct Users {
     users: AHashMap<UserId, Box<User>>,
-    indexes: Indexes,
+    pub(super) indexes: Indexes,
+    departed_upto: u64,
 }
 
 impl Users {
@@ -50,6 +51,27 @@ impl Users {
             panic!("facts are about created users: user {owner}, {fact:?}");
         };
         self.users.insert(owner, Box::new(User::new(owner, sub.as_deref(), email.as_deref(), *at)));
+    }
+
+    /// The LSN up to which rows have left memory; 0: none has.
+    pub fn departed_upto(&self) -> u64 {
+        self.departed_upto
+    }
+
+    /// Rows have left memory up to this LSN. Part of a snapshot, and not of the digest.
+    pub fn set_departed_upto(&mut self, lsn: u64) {
+        self.departed_upto = lsn;
+    }
+
+    /// The user whose rows that have left memory have the newest time, and that time.
+    pub fn newest_departed(&self) -> Option<(UserId, Timestamp)> {
+        let of_users = self.unordered().filter_map(|user| Some((user.id, user.departed()?.newest())));
+        of_users.max_by_key(|(user, at)| (*at, *user))
+    }
+
+    /// A user, to change its rows in memory.
+    pub(super) fn get_mut(&mut self, id: UserId) -> Option<&mut User> {
+        self.users.get_mut(&id).map(|user| &mut **user)
     }
 
     /// A user and the indexes that its facts update: to apply several facts.

@@ -1,0 +1,383 @@
+//! Rows that leave memory: orders that have ended, with their fills and remembered requests, and closed positions. They
+//! are in the history store by then; what stays here is what the engine itself needs of them ([`DepartedRows`]).
+//!
+//! Leaving is not a fact: it changes no answer and not the digest, and a replay from nothing keeps all rows. Which rows may
+//! leave says [`Users::leaving`].
+
+use super::trading::{Tally, Trading, tally_in};
+use super::{Position, User, Users};
+use crate::bytes::{Bytes, CodecError};
+use crate::canonical::{RowHashes, Sum};
+use crate::departed::Leaving;
+use crate::id::{OBJECT_BITS, OrderId, PositionId, TradeId, UserId, WalletId, object_number};
+use crate::mutation::packed::{Packer, put_numbers, take_numbers};
+use crate::order::Order;
+use crate::order::row::NO_FILL;
+use crate::time::Timestamp;
+use std::ops::Range;
+
+/// What is known of a user's rows that have left memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DepartedRows {
+    /// The sum of the hashes of all of them: also of requests that left before their orders, because their ids counted no
+    /// longer.
+    pub(crate) sum: Sum,
+    /// Count of orders, fills and positions.
+    pub orders: u32,
+    pub fills: u32,
+    pub positions: u32,
+    /// Count of remembered requests that left with their orders.
+    pub requests: u32,
+    /// Totals of each wallet, in wallet order.
+    pub(super) tallies: Vec<(WalletId, Tally)>,
+    newest: Timestamp,
+    moved_at: Timestamp,
+    opened_at: Timestamp,
+    newest_order: u64,
+    newest_fill: u64,
+    newest_position: u64,
+}
+
+impl DepartedRows {
+    /// The sum of the hashes of requests, while all other rows are there.
+    pub(crate) fn of_requests(sum: Sum) -> DepartedRows {
+        DepartedRows { sum, ..DepartedRows::default() }
+    }
+
+    /// Whether orders or positions have left, not only requests.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.orders != 0 || self.positions != 0
+    }
+
+    /// The newest time in any of these rows: a correction of the clock must not be earlier.
+    pub fn newest(&self) -> Timestamp {
+        self.newest
+    }
+
+    /// When cash or shares were last moved by one of these rows: by a fill, or by the closing of a position.
+    pub fn moved_at(&self) -> Option<Timestamp> {
+        (self.moved_at != Timestamp(0)).then_some(self.moved_at)
+    }
+
+    /// When the last of these positions was opened.
+    pub fn opened_at(&self) -> Option<Timestamp> {
+        (self.opened_at != Timestamp(0)).then_some(self.opened_at)
+    }
+
+    /// The highest id of these orders.
+    pub fn newest_order(&self) -> Option<OrderId> {
+        (self.newest_order != 0).then_some(OrderId(self.newest_order))
+    }
+
+    /// The highest id of these fills.
+    pub fn newest_fill(&self) -> Option<TradeId> {
+        (self.newest_fill != 0).then_some(TradeId(self.newest_fill))
+    }
+
+    /// The highest id of these positions.
+    pub fn newest_position(&self) -> Option<PositionId> {
+        (self.newest_position != 0).then_some(PositionId(self.newest_position))
+    }
+
+    fn note_order(&mut self, order: &Order) {
+        self.orders += 1;
+        self.newest_order = self.newest_order.max(order.id.0);
+        let closed_at = order.closed().map(|(_, at)| at);
+        for at in [Some(order.created_at), order.filled_at(), closed_at].into_iter().flatten() {
+            self.newest = self.newest.max(at);
+        }
+    }
+
+    fn note_fill(&mut self, id: TradeId, wallet: WalletId, at: Timestamp) {
+        self.fills += 1;
+        self.newest_fill = self.newest_fill.max(id.0);
+        self.newest = self.newest.max(at);
+        self.moved_at = self.moved_at.max(at);
+        tally_in(&mut self.tallies, wallet).fills += 1;
+    }
+
+    fn note_position(&mut self, position: &Position) {
+        self.positions += 1;
+        self.newest_position = self.newest_position.max(position.id.0);
+        self.opened_at = self.opened_at.max(position.opened_at);
+        let settled_at = position.settlement.as_ref().map(|settled| settled.at);
+        for at in [Some(position.opened_at), position.closed_at, settled_at].into_iter().flatten() {
+            self.newest = self.newest.max(at);
+        }
+        self.moved_at = self.moved_at.max(position.closed_at.unwrap_or_default());
+        if position.has_known_exit() {
+            tally_in(&mut self.tallies, position.wallet).note_closed(position.has_won());
+        }
+    }
+}
+
+impl Users {
+    /// Drops these rows from memory and returns the sum of the hashes of the orders, fills and positions among them.
+    /// Their requests, which leave too, are not in it: another state with the same rows may have forgotten some of them
+    /// before, so each state hashes those that it drops.
+    ///
+    /// Rows that have left before are passed over, so a repeat changes nothing. What left before is known by its id: it is
+    /// not in memory, and not above the highest id that left.
+    ///
+    /// # Panics
+    /// When an order or position is open, or was never there; the message names the invariant.
+    pub fn depart(&mut self, leaving: &Leaving) -> [u8; 32] {
+        self.drop_rows(leaving, None)
+    }
+
+    /// The same with the sum that another state returned for these rows, instead of hashing them. If all of them have
+    /// left before, nothing changes.
+    ///
+    /// # Panics
+    /// As [`Users::depart`]; also when some of the rows have left and others have not, because the sum would count some
+    /// of them twice.
+    pub fn depart_known(&mut self, leaving: &Leaving, sum: &[u8; 32]) {
+        self.drop_rows(leaving, Some(sum));
+    }
+
+    fn drop_rows(&mut self, leaving: &Leaving, known: Option<&[u8; 32]>) -> [u8; 32] {
+        let user = self.get_mut(leaving.user);
+        let user = user.unwrap_or_else(|| panic!("rows that leave are of a user of the shard: user {}", leaving.user));
+        let before = user.trading().oldest_request();
+        let sum = match &mut user.trading {
+            Some(trading) => trading.depart(leaving, known),
+            None => Trading::default().depart(leaving, known),
+        };
+        let after = user.trading().oldest_request();
+        if before != after {
+            if let Some(at) = before {
+                self.indexes.remembering.remove(&(at, leaving.user));
+            }
+            self.indexes.remembering.extend(after.map(|at| (at, leaving.user)));
+        }
+        sum
+    }
+}
+
+impl Trading {
+    fn depart(&mut self, leaving: &Leaving, known: Option<&[u8; 32]>) -> [u8; 32] {
+        let ascend =
+            leaving.orders.is_sorted_by(|id, next| id < next) && leaving.positions.is_sorted_by(|id, next| id < next);
+        assert!(ascend, "rows that leave are named once, ascending: user {}", leaving.user);
+        let orders: Vec<usize> = leaving.orders.iter().filter_map(|id| self.leaving_order(*id)).collect();
+        let positions: Vec<usize> = leaving.positions.iter().filter_map(|id| self.leaving_position(*id)).collect();
+        let (there, all) = (orders.len() + positions.len(), leaving.orders.len() + leaving.positions.len());
+        if there == 0 {
+            return Sum::default().bytes();
+        }
+        assert!(known.is_none() || there == all, "rows with a known sum leave together: {there} of {all} are there");
+        let mut departed = self.departed.take().unwrap_or_default();
+        let (mut hashes, mut of_requests) = (RowHashes::default(), RowHashes::default());
+        let mut ids = Vec::new();
+        for row in orders {
+            if known.is_none() {
+                self.hash_order(&self.orders[row], &mut ids, &mut hashes);
+            }
+            let order = self.orders.remove(row).expect("it was found, and is named once");
+            self.index.remove(object_number(order.id.0) as usize);
+            departed.note_order(&order);
+            let mut fill_row = order.last_fill;
+            while fill_row != NO_FILL {
+                let fill = self.fills.remove(fill_row as usize).expect("a fill leaves with its order");
+                self.index.remove(object_number(fill.id.0) as usize);
+                if known.is_none() {
+                    fill.hash(&mut hashes);
+                }
+                departed.note_fill(fill.id, order.terms.wallet, fill.at);
+                fill_row = fill.before;
+            }
+            if let Some(requests) = &mut self.requests
+                && let Some((number, request)) = requests.of_order(order.id)
+            {
+                request.hash(&order, &mut of_requests);
+                requests.remove(number, &order);
+                departed.requests += 1;
+            }
+            if let (Some(signed), Some(hash)) = (&mut self.signed, order.terms.order_hash()) {
+                signed.forget(hash, row as u32);
+            }
+        }
+        for row in positions {
+            let position = self.positions.remove(row).expect("it was found, and is named once");
+            self.index.remove(object_number(position.id.0) as usize);
+            if known.is_none() {
+                position.hash(&mut hashes);
+            }
+            departed.note_position(&position);
+        }
+        let sum = known.copied().unwrap_or_else(|| hashes.sum.bytes());
+        departed.sum.add(&sum);
+        departed.sum.add(&of_requests.sum.bytes());
+        self.departed = Some(departed);
+        // Their last memory goes with the last row.
+        self.requests = self.requests.take().filter(|requests| !requests.rows.is_empty());
+        self.signed = self.signed.take().filter(|signed| !signed.is_empty());
+        sum
+    }
+
+    /// The row of an order that leaves; `None`: it has left before.
+    fn leaving_order(&self, id: OrderId) -> Option<usize> {
+        let Some(row) = self.order_row(id) else {
+            let newest = self.departed.as_ref().and_then(|departed| departed.newest_order());
+            assert!(newest >= Some(id), "an order that leaves memory is there, or has left before: order {id}");
+            return None;
+        };
+        assert!(!self.orders[row].is_open(), "an order ends before it leaves memory: order {id}");
+        Some(row)
+    }
+
+    /// The row of a position that leaves; `None`: it has left before.
+    fn leaving_position(&self, id: PositionId) -> Option<usize> {
+        let Some(row) = self.position_row(id) else {
+            let newest = self.departed.as_ref().and_then(|departed| departed.newest_position());
+            assert!(newest >= Some(id), "a position that leaves memory is there, or has left before: position {id}");
+            return None;
+        };
+        assert!(!self.positions[row].is_open(), "a position is closed before it leaves memory: position {id}");
+        Some(row)
+    }
+}
+
+/// Numbers of the rows that are there, as ranges: orders, fills, positions.
+pub(crate) type Runs = [Vec<Range<usize>>; 3];
+
+/// Counts, times and ids of the section of a snapshot.
+const FIGURES_COUNT: usize = 10;
+
+impl User {
+    /// Appends the section of a snapshot: the sum, then lists of numbers. They are counts, times and object numbers of
+    /// [`DepartedRows`]; four for each wallet; for orders, fills and positions the runs of rows that are there, each as
+    /// its distance from the run before it and its length, because rows refer to others by number.
+    pub(crate) fn put_departed(&self, departed: &DepartedRows, out: &mut Vec<u8>) {
+        let DepartedRows {
+            sum,
+            orders,
+            fills,
+            positions,
+            requests,
+            tallies,
+            newest,
+            moved_at,
+            opened_at,
+            newest_order,
+            newest_fill,
+            newest_position,
+        } = departed;
+        sum.bytes().put(out);
+        let mut packer = Packer::onto(out);
+        let counts = [*orders, *fills, *positions, *requests].map(u64::from);
+        let ids = [*newest_order, *newest_fill, *newest_position].map(|id| u64::from(object_number(id)));
+        let figures: [u64; FIGURES_COUNT] =
+            [counts[0], counts[1], counts[2], counts[3], newest.0, moved_at.0, opened_at.0, ids[0], ids[1], ids[2]];
+        put_numbers(figures.into_iter(), &mut packer);
+        let of_wallets: Vec<u64> = tallies
+            .iter()
+            .flat_map(|(wallet, tally)| {
+                let Tally { fills, closed, won } = *tally;
+                [object_number(wallet.0), fills, closed, won].map(u64::from)
+            })
+            .collect();
+        put_numbers(of_wallets.into_iter(), &mut packer);
+        let trading = self.trading();
+        let (orders, fills, positions) = (trading.orders.runs(), trading.fills.runs(), trading.positions.runs());
+        for runs in [steps(orders), steps(fills), steps(positions)] {
+            put_numbers(runs.into_iter(), &mut packer);
+        }
+        packer.end();
+    }
+}
+
+impl DepartedRows {
+    /// Reads what [`User::put_departed`] wrote for a user with this next object number, and of which these rows are
+    /// there: orders, fills, positions.
+    ///
+    /// # Errors
+    /// [`CodecError`]; [`CodecError::Reference`] when the numbers contradict each other.
+    pub(crate) fn take(
+        input: &mut &[u8],
+        owner: UserId,
+        next_object: u32,
+        there: [usize; 3],
+    ) -> Result<(DepartedRows, Runs), CodecError> {
+        let sum = Sum::of_bytes(&Bytes::take(input)?);
+        let figures = <[u64; FIGURES_COUNT]>::try_from(take_numbers(input)?).map_err(|_| CodecError::Length)?;
+        let [orders, fills, positions, requests, newest, moved_at, opened_at, order, fill, position] = figures;
+        let count = |count: u64| u32::try_from(count).ok().filter(|count| *count < 1 << OBJECT_BITS);
+        let counted = |of: u64| count(of).ok_or(CodecError::Reference);
+        // 0 is not an object's number.
+        let id = |number: u64, rows: u64| match count(number) {
+            Some(0) if rows == 0 => Ok(0),
+            Some(number) if number != 0 && number < next_object && rows != 0 => Ok(owner.object(number)),
+            _ => Err(CodecError::Reference),
+        };
+        let mut departed = DepartedRows {
+            sum,
+            orders: counted(orders)?,
+            fills: counted(fills)?,
+            positions: counted(positions)?,
+            requests: counted(requests)?,
+            tallies: Vec::new(),
+            newest: Timestamp(newest),
+            moved_at: Timestamp(moved_at),
+            opened_at: Timestamp(opened_at),
+            newest_order: id(order, orders)?,
+            newest_fill: id(fill, fills)?,
+            newest_position: id(position, positions)?,
+        };
+        let of_wallets = take_numbers(input)?;
+        let (of_wallets, rest) = of_wallets.as_chunks::<4>();
+        let mut sums = [0_u64; 2];
+        for [wallet, fills, closed, won] in of_wallets {
+            let wallet = WalletId(id(*wallet, 1)?);
+            let tally = Tally { fills: counted(*fills)?, closed: counted(*closed)?, won: counted(*won)? };
+            let ascends = departed.tallies.last().is_none_or(|(last, _)| *last < wallet);
+            if !ascends || tally.won > tally.closed || tally == Tally::default() {
+                return Err(CodecError::Reference);
+            }
+            sums = [sums[0] + fills, sums[1] + closed];
+            departed.tallies.push((wallet, tally));
+        }
+        let fits = departed.has_rows() && requests <= orders && sums[0] == fills && sums[1] <= positions;
+        if !fits || !rest.is_empty() || departed.newest < departed.moved_at || departed.newest < departed.opened_at {
+            return Err(CodecError::Reference);
+        }
+        let ends = [orders, fills, positions].map(|departed| departed as usize);
+        let mut runs = Runs::default();
+        for ((runs, departed), there) in runs.iter_mut().zip(ends).zip(there) {
+            *runs = taken_runs(input, there, departed + there)?;
+        }
+        Ok((departed, runs))
+    }
+}
+
+/// Runs as distances and lengths.
+fn steps(runs: impl Iterator<Item = Range<usize>>) -> Vec<u64> {
+    let mut before = 0;
+    let step = |run: Range<usize>| {
+        let distance = run.start - std::mem::replace(&mut before, run.end);
+        [distance as u64, run.len() as u64]
+    };
+    runs.flat_map(step).collect()
+}
+
+/// The runs of `there` rows whose numbers are below `end`.
+fn taken_runs(input: &mut &[u8], there: usize, end: usize) -> Result<Vec<Range<usize>>, CodecError> {
+    let numbers = take_numbers(input)?;
+    let (steps, rest) = numbers.as_chunks::<2>();
+    let (mut runs, mut before, mut count) = (Vec::with_capacity(steps.len()), 0_usize, 0);
+    for [distance, length] in steps {
+        let begin = before.checked_add(*distance as usize).ok_or(CodecError::Reference)?;
+        let next = begin.checked_add(*length as usize).filter(|next| *next <= end).ok_or(CodecError::Reference)?;
+        // One that touches the run before it, or without rows, would be written with other bytes.
+        if *length == 0 || (*distance == 0 && !runs.is_empty()) {
+            return Err(CodecError::Reference);
+        }
+        count += *length as usize;
+        runs.push(begin..next);
+        before = next;
+    }
+    if rest.is_empty() && count == there { Ok(runs) } else { Err(CodecError::Reference) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@
 
 use crate::row::{read_leb, write_leb};
 use crate::store::{Space, StoreError};
-use engine::departed::{Leaving, put_order, put_position, put_request, requests_of};
+use engine::departed::{Leaving, put_order, put_position, put_request};
 use engine::id::{MarketId, OBJECT_BITS, OrderId, PositionId, UserId};
 use engine::order::Order;
 use engine::user::User;
@@ -144,7 +144,6 @@ pub fn encode(
     lsn: u64,
     mut each: impl FnMut(Encoded<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let requests = if space == Space::Requests { requests_of(user, orders) } else { Vec::new() };
     let mut entries: Vec<Entry> = Vec::new();
     if space == Space::Positions {
         entries.extend(positions.iter().zip(0..).map(|(id, at)| ([id.0, 0, 0, 0], at)));
@@ -158,7 +157,7 @@ pub fn encode(
                     entries.extend(user.fills_of(order).iter().map(|fill| ([fill.id.0, 0, 0, 0], at)));
                 }
                 Space::Requests => {
-                    let request = requests[at as usize];
+                    let request = user.request_of(*id);
                     let hash = request.map(|request| id_hash(request.id(order).unwrap_or_default()));
                     entries.extend(hash.map(|hash| ([hash, id.0, 0, 0], at)));
                 }
@@ -193,7 +192,9 @@ pub fn encode(
                 put_order(order, &user.fills_of(order), &mut value);
             }
             Space::Fills => put_order_of(words[0], OrderId(of), &mut value),
-            Space::Requests => requests[at].into_iter().for_each(|request| put_request(request, &mut value)),
+            Space::Requests => {
+                user.request_of(OrderId(of)).into_iter().for_each(|request| put_request(request, &mut value));
+            }
             Space::ByHash => put_order_of(first_object(user.id), OrderId(of), &mut value),
             Space::ByMarket => {}
         }

@@ -3,7 +3,7 @@
 use super::EndedOf;
 use crate::store::StoreError;
 use engine::amount::{Bps, Cash, Price, Qty};
-use engine::departed::{Departed as _, EndedOrder, Leaving, put_order, put_position, put_request, requests_of};
+use engine::departed::{Departed as _, EndedOrder, Leaving, put_order, put_position, put_request};
 use engine::fact;
 use engine::id::{KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use engine::mutation::Mutation;
@@ -310,9 +310,9 @@ pub fn agrees(world: &World, of: &EndedOf, user: UserId, orders: &BTreeSet<Order
     // The newest order of each id that was moved, and each hash.
     let ids: Vec<OrderId> = orders.iter().copied().collect();
     let mut newest: BTreeMap<String, (OrderId, Vec<u8>)> = BTreeMap::new();
-    for (id, request) in ids.iter().zip(requests_of(hot, &ids)) {
+    for id in &ids {
         let order = hot.order(*id).expect("it is there");
-        if let Some(request) = request {
+        if let Some(request) = hot.request_of(*id) {
             let mut bytes = Vec::new();
             put_request(request, &mut bytes);
             newest.insert(request.id(order).expect("it has one").to_owned(), (*id, bytes));

@@ -129,7 +129,7 @@ pub fn spawn_shards(
             thread::spawn(&format!("shard-{index}"), move || {
                 while !stop.is_set() {
                     let more = shard.turn(&inbox, clock.now(), &mut lane);
-                    lane.figures().note_open_orders(&shard);
+                    lane.figures().note_orders(&shard);
                     if !more {
                         inbox.wait(if shard.holds_up() { WAITING_CHECK_EVERY } else { PARK_MAX });
                     }

@@ -11,7 +11,7 @@ use engine::notice::Notice;
 use engine::time::Timestamp;
 use history::{Fills, Recorder};
 use host::histogram::{Micros, Nanos};
-use journal::commit::{CommitListener, Reply};
+use journal::commit::{CommitListener, OrderCounts, Reply};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::oneshot;
@@ -52,9 +52,9 @@ impl CommitListener for Listeners {
     }
 
     #[inline]
-    fn open(&self, shard: usize, count: impl FnOnce() -> usize) {
+    fn orders(&self, shard: usize, count: impl FnOnce() -> OrderCounts) {
         if let Some(meters) = &self.meters {
-            meters.note_open(shard, count());
+            meters.note_orders(shard, count());
         }
     }
 

@@ -80,8 +80,8 @@ pub trait CommitListener: Send + Sync + 'static {
     /// A user is owed alerts that it was not owed before. Their record may not be released yet.
     fn owes(&self, _owner: UserId) {}
 
-    /// The number of resting orders of a shard, after the records of its last command.
-    fn open(&self, shard: usize, count: impl FnOnce() -> usize);
+    /// The numbers of orders of a shard, after the records of its last command.
+    fn orders(&self, shard: usize, count: impl FnOnce() -> OrderCounts);
 
     /// The histogram for the append after record `after`, if that append is measured.
     fn times_append(&self, after: Lsn) -> Option<&Nanos>;
@@ -90,11 +90,20 @@ pub trait CommitListener: Send + Sync + 'static {
     fn times_sync(&self) -> Option<&Micros>;
 }
 
+/// Orders of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderCounts {
+    /// Resting ones.
+    pub open: usize,
+    /// These, and those that have ended and not left memory.
+    pub in_memory: usize,
+}
+
 /// Ignores everything.
 impl CommitListener for () {
     fn notice(&self, _: &Notice) {}
 
-    fn open(&self, _: usize, _: impl FnOnce() -> usize) {}
+    fn orders(&self, _: usize, _: impl FnOnce() -> OrderCounts) {}
 
     fn times_append(&self, _: Lsn) -> Option<&Nanos> {
         None
@@ -139,9 +148,12 @@ impl<L: CommitListener> CommitFigures<L> {
         self.released.get_or_init(|| (1..size.writers_count).map(|_| CachePadded::default()).collect())
     }
 
-    /// Reports the number of resting orders of a shard to the listener, after the records of its last command.
-    pub fn note_open_orders(&self, shard: &Shard<Reply>) {
-        self.listener.open(shard.place().0, || shard.users().resting().len());
+    /// Reports the numbers of orders of a shard to the listener, after the records of its last command.
+    pub fn note_orders(&self, shard: &Shard<Reply>) {
+        self.listener.orders(shard.place().0, || OrderCounts {
+            open: shard.users().resting().len(),
+            in_memory: shard.users().orders_count(),
+        });
     }
 }
 

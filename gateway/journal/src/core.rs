@@ -33,7 +33,7 @@ impl<L: CommitListener> Core<L> {
         inbox: Arc<Ring<Envelope<Reply>>>,
         commits: Arc<Ring<CommitItem>>,
     ) -> Core<L> {
-        committer.figures().note_open_orders(&shard);
+        committer.figures().note_orders(&shard);
         Core { shard, committer, inbox, commits }
     }
 
@@ -41,7 +41,7 @@ impl<L: CommitListener> Core<L> {
     /// [`Core::turn`] is woken if the command needs more than one turn.
     pub fn take(&mut self, envelope: Envelope<Reply>, now: Timestamp) {
         guard(|| self.shard.take(envelope, now, &mut self.committer));
-        self.committer.figures().note_open_orders(&self.shard);
+        self.committer.figures().note_orders(&self.shard);
         if self.shard.has_work() || self.shard.holds_up() {
             self.inbox.wake();
         }
@@ -81,7 +81,7 @@ impl<L: CommitListener> Core<L> {
             // Records of the feed first: a listing is in the log before anything that refers to it.
             self.committer.turn(&self.commits);
             let more = self.shard.turn(&self.inbox, now, &mut self.committer);
-            self.committer.figures().note_open_orders(&self.shard);
+            self.committer.figures().note_orders(&self.shard);
             self.committer.release();
             more || !self.commits.is_empty()
         })

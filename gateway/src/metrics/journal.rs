@@ -6,6 +6,7 @@ use crate::listeners::CommitLane;
 use engine::notice::OrderFact;
 use engine::shard::{Outbox as _, Room};
 use host::histogram::{Micros, Nanos};
+use journal::commit::OrderCounts;
 use journal::recover::Report;
 use std::fmt::Error;
 use std::path::Path;
@@ -66,6 +67,10 @@ const CLOSED: Family = Family::new(
 );
 
 const OPEN: Family = Family::new("papertape_orders_open", "Resting orders, including those placed before the start");
+const IN_MEMORY: Family = Family::new(
+    "papertape_orders_in_memory",
+    "Resting orders, and those that have ended and not left memory for the history store",
+);
 
 /// One append in this many is timed: two readings of the clock cost about as much as an append.
 const APPENDS_PER_TIMED: u64 = 64;
@@ -81,18 +86,22 @@ pub struct JournalMeters {
     closed: AtomicU64,
     /// Resting orders, by shard.
     open: Box<[AtomicU64]>,
+    /// Orders in memory, by shard.
+    in_memory: Box<[AtomicU64]>,
 }
 
 impl JournalMeters {
     /// Nothing counted yet, for that many shards.
     pub fn new(shards_count: usize) -> JournalMeters {
-        JournalMeters { open: (0..shards_count).map(|_| AtomicU64::new(0)).collect(), ..JournalMeters::default() }
+        let zeros = || (0..shards_count).map(|_| AtomicU64::new(0)).collect();
+        JournalMeters { open: zeros(), in_memory: zeros(), ..JournalMeters::default() }
     }
 
-    /// Records the number of resting orders of a shard, after the records that changed it.
-    pub fn note_open(&self, shard: usize, count: usize) {
+    /// Records the numbers of orders of a shard, after the records that changed them.
+    pub fn note_orders(&self, shard: usize, count: OrderCounts) {
         // Pairs with the Acquire in `Facts::of`, as the facts do.
-        self.open[shard].store(count as u64, Ordering::Release);
+        self.open[shard].store(count.open as u64, Ordering::Release);
+        self.in_memory[shard].store(count.in_memory as u64, Ordering::Release);
     }
 
     /// The histogram for the append after record `after`, if that append is timed.
@@ -126,15 +135,17 @@ struct Facts {
     rested: u64,
     closed: u64,
     open: u64,
+    in_memory: u64,
 }
 
 impl Facts {
     fn of(meters: &JournalMeters) -> Facts {
-        // Pairs with the Release in `JournalMeters::fact` and `JournalMeters::note_open`.
+        // Pairs with the Release in `JournalMeters::fact` and `JournalMeters::note_orders`.
         let [placed, taken, rested, closed] = [&meters.placed, &meters.taken, &meters.rested, &meters.closed]
             .map(|counter| counter.load(Ordering::Acquire));
-        let open = meters.open.iter().map(|count| count.load(Ordering::Acquire)).sum();
-        Facts { placed, taken, rested, closed, open }
+        let sum = |counts: &[AtomicU64]| counts.iter().map(|count| count.load(Ordering::Acquire)).sum();
+        let (open, in_memory) = (sum(&meters.open), sum(&meters.in_memory));
+        Facts { placed, taken, rested, closed, open, in_memory }
     }
 }
 
@@ -176,11 +187,12 @@ pub(super) fn write(journal: &Journal<'_>, out: &mut Writer<'_>) -> Result<(), E
 /// Facts of records, unlike the rest: written only once they are as durable as promised.
 pub(super) fn write_orders(meters: Option<&JournalMeters>, out: &mut Writer<'_>) -> Result<(), Error> {
     let Some(meters) = meters else { return Ok(()) };
-    let Facts { placed, taken, rested, closed, open } = Facts::of(meters);
+    let Facts { placed, taken, rested, closed, open, in_memory } = Facts::of(meters);
     out.counter(&PLACED, placed)?;
     out.counters(&FILLS, [(&[("side", "taking")][..], taken), (&[("side", "resting")][..], rested)])?;
     out.counter(&CLOSED, closed)?;
-    out.gauge(&OPEN, open)
+    out.gauge(&OPEN, open)?;
+    out.gauge(&IN_MEMORY, in_memory)
 }
 
 /// Figures of the directory. Its files come and go while it is read: a file that cannot be read has no row.

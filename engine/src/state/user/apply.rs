@@ -39,6 +39,7 @@ impl User {
                 }
                 self.order_facts += 1;
                 let trading = self.trading_mut();
+                indexes.orders += 1;
                 let row = trading.push_order(Order::new(*order, terms, *at, &mut indexes.shared.rares));
                 if let Some(hash) = &terms.order_hash {
                     trading.note_signed(hash, row as u32);

@@ -138,18 +138,19 @@ impl Users {
     fn drop_rows(&mut self, leaving: &Leaving, known: Option<&[u8; 32]>) -> [u8; 32] {
         let user = self.get_mut(leaving.user);
         let user = user.unwrap_or_else(|| panic!("rows that leave are of a user of the shard: user {}", leaving.user));
-        let before = user.trading().oldest_request();
+        let (before, orders) = (user.trading().oldest_request(), user.orders().len());
         let sum = match &mut user.trading {
             Some(trading) => trading.depart(leaving, known),
             None => Trading::default().depart(leaving, known),
         };
-        let after = user.trading().oldest_request();
+        let (after, left) = (user.trading().oldest_request(), orders - user.orders().len());
         if before != after {
             if let Some(at) = before {
                 self.indexes.remembering.remove(&(at, leaving.user));
             }
             self.indexes.remembering.extend(after.map(|at| (at, leaving.user)));
         }
+        self.indexes.orders -= left;
         sum
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Indexes {
     pub watched: BTreeSet<UserId>,
     /// Users with remembered requests in memory, by the moment at which the order of the oldest was placed.
     pub remembering: BTreeSet<(Timestamp, UserId)>,
+    /// Count of orders in memory.
+    pub orders: usize,
     /// Blocks that all users share.
     pub shared: Shared,
 }
@@ -73,6 +75,7 @@ impl Indexes {
     }
 
     fn enter_others(&mut self, user: &User) {
+        self.orders += user.orders().len();
         for position in user.open_positions() {
             self.position_opened(position.id, position.instrument);
         }
@@ -87,6 +90,7 @@ impl Indexes {
 
     /// Removes a user.
     pub fn leave(&mut self, user: &User) {
+        self.orders -= user.orders().len();
         for order in user.open_orders() {
             self.resting.remove(order);
         }

@@ -202,6 +202,11 @@ impl Users {
         self.get(UserId::of_object(id.0))?.order(id)
     }
 
+    /// Count of orders in memory: those that rest, and those that have ended and not left it.
+    pub fn orders_count(&self) -> usize {
+        self.indexes.orders
+    }
+
     /// Resting orders of the shard.
     pub fn resting(&self) -> &Resting {
         &self.indexes.resting
@@ -345,6 +350,10 @@ impl Users {
                     return Err(format!("an open episode is indexed under its instrument: position {}", position.id));
                 }
             }
+        }
+        let orders: usize = self.users.values().map(|user| user.orders().len()).sum();
+        if orders != self.orders_count() {
+            return Err(format!("orders in memory are counted: {orders}, not {}", self.orders_count()));
         }
         // All together, in the order of the lists: single lookups would wait for memory each time. An unlisted index is
         // correct.

@@ -25,6 +25,7 @@ mod clob_reads;
 mod cohort;
 mod containment;
 mod credentials;
+mod ended_rows;
 mod equity;
 mod events;
 mod exactly_once;

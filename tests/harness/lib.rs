@@ -17,6 +17,7 @@
 //! | `token.rs` | identity tokens, right and wrong ones |
 //! | `json.rs` | reading answers; money as integers |
 //! | `cases.rs` | the count of cases; a table that ran empty is a failure |
+//! | `departing.rs` | ended orders that leave memory soon |
 //! | `description.rs` | checks every answer against the OpenAPI document |
 //! | `frames.rs` | checks frames against the AsyncAPI document |
 //! | `chance.rs` | seeded randomness |
@@ -28,6 +29,7 @@ pub mod address;
 pub mod binary;
 pub mod cases;
 pub mod chance;
+pub mod departing;
 pub mod description;
 pub mod exposition;
 pub mod frames;

@@ -12,8 +12,9 @@
 
 use super::span::{BLOCK_BYTES, Span};
 use engine::look_up::filters::Kind;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 const ABOUT: &str = "about";
@@ -111,7 +112,7 @@ pub struct Files {
 impl Files {
     /// An empty folder. Its files count after [`Files::begin`].
     pub fn create(folder: &Path, log: u128) -> Result<Files, FilterError> {
-        fs::create_dir_all(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         // First what makes the others count.
         if folder.join(ABOUT).exists() {
             fs::remove_file(folder.join(ABOUT))?;
@@ -216,7 +217,7 @@ impl Files {
     ) -> Result<SpanFile, FilterError> {
         let number = self.next();
         let last_hour = span.last_hour();
-        let mut out = BufWriter::new(File::create(self.path(number, SPAN))?);
+        let mut out = BufWriter::new(created(&self.path(number, SPAN))?);
         let mut checksum = 0;
         for block in span.chunks() {
             checksum = crc32c::crc32c_append(checksum, &block);
@@ -229,10 +230,11 @@ impl Files {
     /// From now on these spans count, and names are appended to an empty file.
     pub fn begin(&mut self, about: &About) -> Result<(), FilterError> {
         let number = self.next();
-        let file = File::options().read(true).append(true).create_new(true).open(self.path(number, NAMES))?;
+        let file =
+            File::options().read(true).append(true).create_new(true).mode(0o600).open(self.path(number, NAMES))?;
         file.sync_all()?;
         let making = self.folder.join(MAKING);
-        let mut out = File::create(&making)?;
+        let mut out = created(&making)?;
         out.write_all(&about_bytes(self.log, number, about))?;
         out.sync_all()?;
         File::open(&self.folder)?.sync_all()?;
@@ -269,6 +271,11 @@ impl Files {
     fn path(&self, number: u64, extension: &str) -> PathBuf {
         self.folder.join(format!("{number}.{extension}"))
     }
+}
+
+/// An empty file that only its owner can read.
+fn created(path: &Path) -> io::Result<File> {
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 fn about_bytes(log: u128, names: u64, about: &About) -> Vec<u8> {

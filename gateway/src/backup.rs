@@ -17,7 +17,7 @@ use ::history::StoreFile;
 use engine::shard::digest;
 use engine::time::Timestamp;
 use host::thread::Stop;
-use journal::checkpoint::Digests;
+use journal::checkpoint::{Digested, Digests};
 use journal::paced::{Paced, Rests};
 use journal::recover::{self, RecoverError};
 use journal::spares::{Covered, Pin};
@@ -52,6 +52,8 @@ pub enum BackupError {
     GivenUp(io::Error),
     /// What was received as a backup does not match its manifest.
     Damaged { file: String, why: String },
+    /// The history store cannot be read, and the state needs rows of it.
+    History(String),
     /// A file could not be read or written.
     Io { file: String, error: io::Error },
 }
@@ -67,6 +69,11 @@ impl fmt::Display for BackupError {
             BackupError::Ending => f.write_str("the server stops, or its disk does not respond"),
             BackupError::GivenUp(why) => why.fmt(f),
             BackupError::Damaged { file, why } => write!(f, "the backup is damaged: {file}: {why}"),
+            BackupError::History(why) => write!(
+                f,
+                "the history store has the only copy of orders that have left memory, and cannot be read: {why}; \
+                 see papertape history verify"
+            ),
             BackupError::Io { file, error } => write!(f, "{file}: {error}"),
         }
     }
@@ -191,7 +198,8 @@ impl Source {
             let name = wal::snapshot_name(newest.lsn);
             files.push(Planned { from: Opening::Place(directory.join(&name)), name, extent: Extent::Whole });
         }
-        let history_left_out = history(directory, &mut files);
+        let left = state.users.iter().any(|users| users.departed_upto() > 0);
+        let history_left_out = may_be_left_out(history(directory, &mut files), left)?;
         files.extend(kept(directory));
         files.extend(secrets(directory, with_secrets));
         let manifest = manifest(origin, report.lsn, recover::digest(&state), with_secrets, now);
@@ -272,14 +280,18 @@ fn planned(
     rests.begin(Lsn(u64::MAX));
     let storage = Paced { storage: Files::open_existing(directory)?, rests: rests.clone() };
     let Some(origin) = wal::origin(&storage)? else { return Err(BackupError::Empty) };
-    // Before the digest: a snapshot covers records on the device, and the digest covers all that are there then.
+    // Before the digest: a snapshot covers records on the device, and the digest covers all that are there then. The store
+    // between them has what has left the snapshot, and nothing of later records than the digest's.
     let snapshot = newest_snapshot(directory, &storage)?;
+    let mut beside = Vec::new();
+    let history_left_out = history(directory, &mut beside);
     let digested = digests.ask(|| held.go_on().is_ok());
     held.go_on().map_err(BackupError::GivenUp)?;
-    let (lsn, digest) = digested.ok_or(BackupError::Ending)??;
+    let Digested { lsn, digest, departed_upto } = digested.ok_or(BackupError::Ending)??;
+    let history_left_out = may_be_left_out(history_left_out, departed_upto > 0)?;
     let mut files = segments(directory, &storage, lsn)?;
     files.extend(snapshot);
-    let history_left_out = history(directory, &mut files);
+    files.extend(beside);
     files.extend(kept(directory));
     files.extend(secrets(directory, with_secrets));
     let manifest = manifest(origin, lsn, digest, with_secrets, now);
@@ -429,7 +441,18 @@ fn segments<S: Storage>(directory: &Path, storage: &S, lsn: Lsn) -> Result<Vec<P
     Ok(planned)
 }
 
-/// Adds the price history, or returns why it cannot be read: a backup of the log does not depend on it.
+/// Why the history store is left out, if nothing in it is needed.
+///
+/// # Errors
+/// [`BackupError::History`] if rows have left the state for it.
+fn may_be_left_out(left_out: Option<String>, is_needed: bool) -> Result<Option<String>, BackupError> {
+    match left_out {
+        Some(why) if is_needed => Err(BackupError::History(why)),
+        left_out => Ok(left_out),
+    }
+}
+
+/// Adds the history store, or returns why it cannot be read.
 fn history(directory: &Path, files: &mut Vec<Planned>) -> Option<String> {
     match history_files(directory) {
         Ok(planned) => {
@@ -437,7 +460,7 @@ fn history(directory: &Path, files: &mut Vec<Planned>) -> Option<String> {
             None
         }
         Err(error) => {
-            tracing::warn!(%error, "the price history cannot be read; a backup is taken without it");
+            tracing::warn!(%error, "the history store cannot be read; a backup is taken without it, or not at all");
             Some(error.to_string())
         }
     }

@@ -12,6 +12,7 @@ use engine::format::Formats;
 use engine::shard::replay::State;
 use engine::shard::{digest, snapshot};
 use engine::time::{HOUR, Timestamp};
+use engine::user::Users;
 use host::job::{JobWaker, Next, Work};
 use host::leap::Leap;
 use host::thread::Stop;
@@ -49,8 +50,18 @@ pub enum CheckpointTurn {
     Made,
 }
 
-/// The receiver of a digest: the record up to which the state was digested, and the digest.
-type Answer = SyncSender<Result<(Lsn, [u8; 32]), RecoverError>>;
+/// The state up to a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digested {
+    /// The record.
+    pub lsn: Lsn,
+    pub digest: [u8; 32],
+    /// The LSN up to which rows have left the state for the history store; 0: none have.
+    pub departed_upto: u64,
+}
+
+/// The receiver of a digest.
+type Answer = SyncSender<Result<Digested, RecoverError>>;
 
 /// Requests a digest from a running keeper, which has the only state that can be read at leisure.
 #[derive(Clone)]
@@ -74,11 +85,11 @@ impl Digests {
     }
 
     /// The digest of the state up to a record that is on the device, at or after all that were there when this was
-    /// called; with that record. Waits for a checkpoint in progress as long as `stays` returns true.
+    /// called. Waits for a checkpoint in progress as long as `stays` returns true.
     ///
     /// # Errors
     /// [`RecoverError`] of the log; `None` if the keeper has ended, or `stays` returned false.
-    pub fn ask(&self, stays: impl Fn() -> bool) -> Option<Result<(Lsn, [u8; 32]), RecoverError>> {
+    pub fn ask(&self, stays: impl Fn() -> bool) -> Option<Result<Digested, RecoverError>> {
         let (answer, digested) = sync_channel(1);
         self.requests.send(answer).ok()?;
         self.keeper.wake();
@@ -182,8 +193,8 @@ impl<S: Storage> Keeper<S> {
         Keeper { rests: Some(rests), ..self }
     }
 
-    /// The digest of the state up to the last record on the device, and that record.
-    fn digest(&mut self, stop: &Stop) -> Result<(Lsn, [u8; 32]), RecoverError> {
+    /// The digest of the state up to the last record on the device.
+    fn digest(&mut self, stop: &Stop) -> Result<Digested, RecoverError> {
         if let Some(rests) = &self.rests {
             // No room and no restart depends on it.
             rests.begin(Lsn(u64::MAX));
@@ -201,7 +212,8 @@ impl<S: Storage> Keeper<S> {
             !stop.is_set()
         });
         let stops = || RecoverError::Content { lsn: *lsn, why: "the server stops".to_owned() };
-        Ok((*lsn, digest.ok_or_else(stops)?))
+        let departed_upto = state.users.iter().map(Users::departed_upto).max().unwrap_or(0);
+        Ok(Digested { lsn: *lsn, digest: digest.ok_or_else(stops)?, departed_upto })
     }
 
     /// The checkpoint after a clean stop, which spares the next start the log after the newest snapshot. Returns false
@@ -579,7 +591,7 @@ mod tests {
             codec::encode(codec::VERSION, &[Mutation::UserCreated(fact::UserCreated { sub, email, at })], &mut payload);
             let last = log.append(Kind::Mutations, codec::VERSION, user, 2, &payload).expect("there is room");
             syncer.turn().expect("the disk is there");
-            let (lsn, digest) = digests.ask(|| true).expect("the keeper runs").expect("a sound log");
+            let Digested { lsn, digest, .. } = digests.ask(|| true).expect("the keeper runs").expect("a sound log");
             assert_eq!(lsn, last);
             let (state, report) = crate::recover::look(&data, false).expect("a sound log");
             assert_eq!((report.lsn, crate::recover::digest(&state)), (last, digest));
@@ -652,7 +664,7 @@ mod tests {
             assert!(known.is_some(), "a replay leaves nothing out");
             assert_eq!(crate::recover::digest(&kept), crate::recover::digest(&replayed), "{after} {formats:?}");
             let stop = Stop::new();
-            let (_, digest) = keeper.digest(&stop).expect("a sound log");
+            let Digested { digest, .. } = keeper.digest(&stop).expect("a sound log");
             assert_eq!(digest, crate::recover::digest(&replayed), "of the keeper's copy");
             cases += 1;
         }

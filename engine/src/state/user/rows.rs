@@ -45,7 +45,7 @@ pub struct Rows<T, const BLOCK: usize = ROWS_PER_BLOCK> {
 #[derive(Clone)]
 struct Old<T>(Vec<(u32, Vec<Option<T>>)>);
 
-/// Rows or numbers of objects by a number, in small blocks.
+/// Numbers of rows by numbers of objects, in small blocks.
 pub type Numbers = Rows<std::num::NonZeroU32, NUMBERS_PER_BLOCK>;
 
 impl<T, const BLOCK: usize> Rows<T, BLOCK> {

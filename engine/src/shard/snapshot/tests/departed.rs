@@ -24,7 +24,7 @@ fn leave(state: &mut State, rows_max: usize) {
 
 /// A state with all rows, and a snapshot of which some have left.
 fn golden_state() -> (State, State) {
-    let (whole, mut hot) = (world(11, 60, 1), world(11, 60, 1));
+    let (whole, mut hot) = (world(11, 120, 1), world(11, 120, 1));
     leave(&mut hot, 1);
     hot.users[0].set_departed_upto(0x0123_4567);
     (whole, hot)
@@ -51,7 +51,7 @@ fn a_golden_snapshot_without_rows_that_left_stays_readable_and_writable() {
     let left: u32 = users().filter_map(User::departed).map(|departed| departed.orders).sum();
     let there: usize = users().map(|user| user.orders().len()).sum();
     println!("golden rows: {left} orders left, {there} are there");
-    assert!(left > 5 && there > 5);
+    assert!(left > 20 && there > 0, "{left}, {there}");
     assert!(state.repartition(3).users.iter().all(|users| users.departed_upto() == 0x0123_4567));
 }
 

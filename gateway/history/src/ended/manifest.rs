@@ -2,7 +2,7 @@
 //! sum of their hashes. It is one row of the table `about`, and the last that a move writes.
 //!
 //! A move first notes what it will add to each keyspace, with the first row of that; then it adds. An ingestion is whole
-//! or absent after a crash, so the presence of the first row tells whether a keyspace has the addition. So the sums are
+//! or absent after a crash, so a keyspace that has the first row has the whole addition. So the sums are
 //! right whenever a process ends, and no row counts twice.
 //!
 //! ```text

@@ -154,9 +154,9 @@ fn turns(history: &mut crate::History) {
     while history.take_turn(&host::thread::Stop::new()).expect("it never fails") != Next::Sleep {}
 }
 
-/// The job opens the store, and opens it again: what reads and writes meanwhile is told so.
+/// The job opens the store, and opens it again: reads and writes fail meanwhile, and say why.
 #[test]
-fn readers_and_writers_are_told_while_the_store_is_not_open() {
+fn reads_and_writes_fail_while_the_store_is_not_open() {
     let place = tempfile::tempdir().expect("a folder");
     let world = world(14, 2, 40);
     let (mut history, _recorder, _reader) = history(place.path());

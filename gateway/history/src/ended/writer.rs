@@ -198,7 +198,7 @@ impl<'a> Source<'a> {
     fn plan(&self, opened: &Opened) -> Result<Plan, StoreError> {
         let spaces = &opened.spaces;
         let mut plan = Plan { there: Default::default(), additions: Default::default() };
-        // Orders that are there, in whichever state: other rows that belong to them may be there, too.
+        // Orders that are there, in any state: other rows that belong to them may be there, too.
         let mut known = AHashSet::new();
         for (at, space) in Space::ALL.into_iter().enumerate() {
             let has_objects = matches!(space, Space::Orders | Space::Positions);

@@ -293,7 +293,8 @@ impl Packed for Fill {
 }
 
 impl Fill {
-    /// Stands before the first fill of an order where each follows the one before it: they differ little.
+    /// In place of a fill before the first one of an order, where each is packed after the one before it: they differ
+    /// little.
     pub(crate) fn origin(order: &Order) -> Fill {
         Fill {
             id: TradeId(order.id.0),

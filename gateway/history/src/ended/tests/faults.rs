@@ -170,9 +170,9 @@ fn half_made_keyspaces_are_made_again() {
     println!("half-made keyspaces: {cases} cases");
 }
 
-/// What does not fit is said, and nothing is read or written then.
+/// What does not fit has an error of its own, and nothing is read or written then.
 #[test]
-fn stores_that_do_not_fit_are_told_apart() {
+fn stores_that_do_not_fit_are_distinguished() {
     let place = tempfile::tempdir().expect("a folder");
     let world = world(10, 2, 30);
     assert!(matches!(EndedStore::open(place.path(), CACHE_BYTES), Err(StoreError::Missing)));

@@ -23,7 +23,6 @@ use crate::{alerts, banner, billing, check, demo, simulation};
 use ::integrations::dispatcher::Known;
 use ::simulation::runner::Open;
 use edge::app::{App, Edge};
-use edge::ended_rows::EndedRows;
 use edge::http::auth::{RawKey, uuid_text};
 use edge::ws::publish::BookNews;
 use engine::book::Books;
@@ -247,7 +246,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         shared.commit.listener.fills.clone(),
     );
     let (runtime, log, failed) = Runtime::start(parts)?;
-    let ended: Arc<dyn EndedRows> = match ended_rows(&config, history.ended()) {
+    shared.ended = match ended_rows(&config, history.ended()) {
         Ok(ended) => Arc::new(ended),
         Err(error) => {
             runtime.end(jobs).await?;
@@ -290,7 +289,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let (listed, is_listed) = watch::channel(false);
     let needs = alerts::Needs {
         inboxes: runtime.inboxes(),
-        ended: &ended,
+        ended: &shared.ended,
         clock: &clock,
         catalog: &shared.catalog,
         is_listed,
@@ -339,7 +338,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         measurements: shown.measurements.clone(),
         alerts: shared.alerts.clone(),
     };
-    let app = shared.app(&config, clock, leap, reader, ended, instruments.clone(), instance)?;
+    let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
     let desk = billing::desk(&config).map_err(io("the thread of calls to the payment provider"))?;
     if config.billing.provider == BillingProvider::Stub {
         tracing::warn!("{}", billing::STUB_WARNING);

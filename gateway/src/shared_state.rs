@@ -16,7 +16,7 @@ use edge::api::integrations::port::Integrations;
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Instance};
-use edge::ended_rows::EndedRows;
+use edge::ended_rows::{EndedRows, NoEndedRows};
 use edge::http::front::Front;
 use edge::meters::EdgeMeters;
 use edge::published::Published;
@@ -54,6 +54,8 @@ pub struct Shared {
     /// Counts of alerts, and what the routes of alerts ask.
     pub alerts: Arc<AlertFigures>,
     pub sender: Option<Arc<Sender>>,
+    /// Orders, fills and positions that have left memory.
+    pub ended: Arc<dyn EndedRows>,
 }
 
 impl Shared {
@@ -78,6 +80,7 @@ impl Shared {
             runner: None,
             alerts: Arc::default(),
             sender: None,
+            ended: Arc::new(NoEndedRows),
         }
     }
 
@@ -103,11 +106,10 @@ impl Shared {
         clock: Clock,
         leap: Arc<Leap>,
         history: Reader,
-        ended: Arc<dyn EndedRows>,
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, sender, .. } = self;
+        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, sender, ended, .. } = self;
         let exports = past.as_ref().and_then(|past| simulation::exports(config, past, &clock));
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));

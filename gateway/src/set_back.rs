@@ -255,6 +255,47 @@ mod tests {
         println!("histories that stay: {} cases", cases.len() + 1);
     }
 
+    /// Rows that have left memory are out of reach of a correction before them.
+    #[test]
+    fn a_clock_before_rows_that_have_left_is_refused() {
+        use engine::amount::{Cash, Price, Qty};
+        use engine::id::{InstrumentId, KeyId, OrderId, WalletId};
+        use engine::order::{CloseReason, OrderTerms, Side};
+        use engine::user::WalletKind;
+        let (owner, at) = (UserId(7), NOW.plus(DAY));
+        let (wallet, order) = (WalletId(owner.object(1)), OrderId(owner.object(2)));
+        let (kind, baseline, generation) = (WalletKind::Api, Cash::from_dollars(9), 1);
+        let terms = OrderTerms::limit(wallet, KeyId(0), InstrumentId(3), Side::Buy, Price(5_000), Qty(100));
+        let facts: [Mutation; 4] = [
+            fact::UserCreated { sub: None, email: None, at }.into(),
+            fact::WalletOpened { wallet, kind, label: None, baseline, generation, parent: None, at }.into(),
+            fact::OrderPlaced { order, terms, counted: true, at }.into(),
+            fact::OrderClosed { order, reason: CloseReason::UserCancelled, at: at.plus(SECOND) }.into(),
+        ];
+        let mut state = State::new(2);
+        let users = &mut state.users[engine::shard::shard_of(owner, 2)];
+        facts.iter().for_each(|fact| users.apply(owner, fact));
+        assert!(check_departed(&state, NOW).is_ok(), "all rows are in memory");
+        let users = &mut state.users[engine::shard::shard_of(owner, 2)];
+        let leaving = users.leaving(Timestamp(u64::MAX), 0);
+        assert_eq!(leaving.len(), 1);
+        users.depart(&leaving[0]);
+        // (the wall clock, whether it is refused)
+        let cases = [(NOW, true), (at, true), (at.plus(SECOND), false), (at.plus(DAY), false)];
+        for (now, is_refused) in cases {
+            let found = check_departed(&state, now);
+            assert_eq!(found.is_err(), is_refused, "{now:?}");
+            if let Err(refused) = found {
+                assert!(
+                    matches!(refused, SetBackError::Departed { user, newest, .. } if (user, newest) == (owner, at.plus(SECOND)))
+                );
+                let text = refused.to_string();
+                assert!(text.contains("user 7") && text.contains("Restore a backup"), "{text}");
+            }
+        }
+        println!("rows that have left: {} cases", cases.len());
+    }
+
     #[test]
     fn a_journal_that_is_not_in_the_future_is_refused_and_unchanged() {
         let (_place, data) = directory(&[NOW]);

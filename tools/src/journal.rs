@@ -29,7 +29,7 @@ pub enum LogVerb {
         #[arg(long)]
         from_nothing: bool,
         /// An earlier encoding, to compare with what an earlier program printed. Encoding 1 has no digest of a state from
-        /// whose snapshot requests have left.
+        /// whose snapshot rows have left.
         #[arg(long, default_value_t = ENCODING, value_parser = clap::value_parser!(u32).range(1..=i64::from(ENCODING)))]
         encoding: u32,
         /// Print the parts of the digest first, each as a JSON line.
@@ -185,7 +185,7 @@ fn digest(dir: &DirectoryArgument, from_nothing: bool, encoding: u32) -> Result<
     let (state, report) = recover::look(dir.path(), from_nothing)?;
     if encoding == ENCODING_FIRST && state.users.iter().flat_map(|users| users.iter()).any(User::has_departed_rows) {
         return Err(Failure::from(
-            "requests have left the snapshots of this directory, and encoding 1 covers them: it has no digest of this \
+            "rows have left the snapshots of this directory, and encoding 1 covers them: it has no digest of this \
              state (with --from-nothing it has one, if the log has its first record)",
         ));
     }

@@ -585,3 +585,5 @@ fn the_sum_of_departed_rows_is_restored_and_takes_no_byte_where_there_is_none() 
     }
     println!("departed rows: {cases} cases");
 }
+
+mod departed;

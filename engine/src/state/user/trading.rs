@@ -415,6 +415,14 @@ impl Trading {
                 return Err(format!("a position is found by its id, an open one by its instrument: position {id}"));
             }
         }
+        let left = self.departed.as_ref().map_or([0; 3], |left| [left.orders, left.fills, left.positions]);
+        let ends = [self.orders.end(), self.fills.end(), self.positions.end()];
+        let there = [self.orders.len(), self.fills.len(), self.positions.len()];
+        if ends.into_iter().zip(there).map(|(end, there)| end - there).ne(left.map(|left| left as usize)) {
+            return Err(format!(
+                "numbers count the rows that are there and those that left: {ends:?}, {there:?}, {left:?}"
+            ));
+        }
         if self.index.len() != self.orders.len() + self.fills.len() + self.positions.len() {
             return Err(format!("the index has the rows that are there, and no others: {}", self.index.len()));
         }

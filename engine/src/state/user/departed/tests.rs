@@ -549,7 +549,7 @@ impl Crowd {
 fn orders_that_left_take_no_memory() {
     let mut taken = Vec::new();
     // (orders, how many stay in the window, how often one rests from then on)
-    for (count, window, rests_each) in [(2, 0, 0), (100_000, 0, 0), (100_000, 64, 0), (100_000, 64, 10_000)] {
+    for (count, window, rests_each) in [(2, 0, 0), (1_000_000, 0, 0), (100_000, 64, 0), (100_000, 64, 10_000)] {
         let mut crowd = None;
         let info = allocation_counter::measure(|| {
             let mut made = Crowd::new();

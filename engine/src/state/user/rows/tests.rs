@@ -200,3 +200,18 @@ fn a_number_has_one_row() {
     let mut rows: Rows<u64> = (0..40).collect();
     rows.put(17, 5);
 }
+
+/// The mark that a place has no row takes no space.
+#[test]
+fn a_place_takes_as_much_as_its_row() {
+    fn bytes<T>() -> (usize, usize) {
+        (size_of::<Option<T>>(), size_of::<T>())
+    }
+    use crate::order::{Fill, Order};
+    use crate::user::{Position, Remembered};
+    let rows = [bytes::<Order>(), bytes::<Fill>(), bytes::<Position>(), bytes::<Remembered>()];
+    for (place, row) in rows.into_iter().chain([bytes::<std::num::NonZeroU32>()]) {
+        assert_eq!(place, row, "{rows:?}");
+    }
+    println!("places: {rows:?}");
+}

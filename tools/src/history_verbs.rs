@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::settings::{DirectoryArgument, print_line};
 use clap::{Args, Subcommand};
 use engine::time::Timestamp;
-use history::{Checked, Damage, Sizes, TableSize, check, sizes};
+use history::{Checked, Damage, EndedSize, Sizes, TableSize, check, sizes};
 use serde_json::{Value, json};
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use wire::instant::ts_text;
 
 #[derive(Subcommand)]
 pub enum HistoryVerb {
-    /// Print rows, markets, span and bytes of each table.
+    /// Print rows, markets or users, span and bytes of each table.
     Stats(HistoryOptions),
     /// Read every row, and so check the checksum of every block.
     Verify(HistoryOptions),
@@ -59,7 +59,7 @@ impl HistoryOptions {
 
     fn stats(self) -> Result<(), Failure> {
         let (_locked, folder) = self.folder()?;
-        let Sizes { tables, journal_bytes, earlier_files } =
+        let Sizes { tables, ended, ended_upto, journal_bytes, earlier_files } =
             sizes(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let instant = |secs: u64| ts_text(Timestamp::from_secs(secs));
         for TableSize { name, rows, markets, span, files, bytes } in tables {
@@ -72,6 +72,15 @@ impl HistoryOptions {
                     "files": files,
                 }),
             );
+        }
+        for EndedSize { name, rows, users, files, bytes } in ended {
+            self.show(
+                format_args!("{name}: {rows} rows of {users} users; {bytes} bytes in {files} files"),
+                &json!({"table": name, "rows": rows, "users": users, "bytes": bytes, "files": files}),
+            );
+        }
+        if let Some(upto) = ended_upto {
+            self.show(format_args!("ended rows: up to LSN {upto}"), &json!({"ended_upto": upto}));
         }
         self.show(format_args!("journal: {journal_bytes} bytes"), &json!({"journal_bytes": journal_bytes}));
         if earlier_files > 0 {
@@ -86,11 +95,12 @@ impl HistoryOptions {
     fn verify(self) -> Result<(), Failure> {
         let (_locked, folder) = self.folder()?;
         let Checked { rows, damages } = check(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        for Damage { table, market, problem } in &damages {
-            let of = market.map(|market| format!(", market {market}")).unwrap_or_default();
+        for Damage { table, market, user, problem } in &damages {
+            let market_text = market.map(|market| format!(", market {market}")).unwrap_or_default();
+            let of = user.map_or(market_text, |user| format!(", user {user}"));
             self.show(
                 format_args!("{table}{of}: {problem}"),
-                &json!({"table": table, "market": market, "problem": problem}),
+                &json!({"table": table, "market": market, "user": user, "problem": problem}),
             );
         }
         let what = match damages.len() {

@@ -3,9 +3,7 @@
 
 mod packing;
 
-pub use packing::{
-    Sharing, put_order, put_position, put_request, requests_of, take_order, take_position, take_request,
-};
+pub use packing::{Sharing, put_order, put_position, put_request, take_order, take_position, take_request};
 
 use crate::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use crate::order::{Fill, Order};

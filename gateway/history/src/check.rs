@@ -1,9 +1,10 @@
 //! Sizes of a stopped store, and the check of every row in it.
 
 use crate::earlier::is_earlier;
+use crate::ended::{Check, Manifest, count};
 use crate::prices::candle;
 use crate::row::{MARKETS_MAX, key};
-use crate::store::{Size, Store, StoreError, Table};
+use crate::store::{Size, Space, Store, StoreError, Table};
 use std::fs;
 use std::path::Path;
 
@@ -25,10 +26,24 @@ pub struct TableSize {
     pub bytes: u64,
 }
 
+/// One table of ended rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedSize {
+    pub name: &'static str,
+    pub rows: u64,
+    pub users: u64,
+    pub files: usize,
+    pub bytes: u64,
+}
+
 /// What a store takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sizes {
     pub tables: Vec<TableSize>,
+    /// Empty if nothing was moved yet.
+    pub ended: Vec<EndedSize>,
+    /// LSN up to which ended rows are there.
+    pub ended_upto: Option<u64>,
     pub journal_bytes: u64,
     /// Files of the earlier format that were not taken over.
     pub earlier_files: u64,
@@ -39,8 +54,9 @@ pub struct Sizes {
 pub struct Damage {
     /// Or the journals, through which all tables are written.
     pub table: &'static str,
-    /// The market whose rows are concerned; `None`: those of several.
+    /// The market or user whose rows are concerned; `None`: those of several.
     pub market: Option<u32>,
+    pub user: Option<u64>,
     pub problem: String,
 }
 
@@ -73,11 +89,19 @@ pub fn sizes(folder: &Path) -> Result<Sizes, StoreError> {
         let Size { files, bytes } = store.size(table);
         tables.push(TableSize { name: table.name(), rows, markets, span, files, bytes });
     }
+    let spaces = store.spaces()?;
+    let ended_upto = Manifest::of(&spaces)?.map(|manifest| manifest.upto);
+    let mut ended = Vec::new();
+    for space in Space::ALL.into_iter().filter(|_| ended_upto.is_some()) {
+        let (rows, users) = count(&spaces, space)?;
+        let Size { files, bytes } = spaces.size(space);
+        ended.push(EndedSize { name: space.name(), rows, users, files, bytes });
+    }
     let mut earlier_files = 0;
     for entry in fs::read_dir(folder)? {
         earlier_files += u64::from(entry?.file_name().to_str().is_some_and(is_earlier));
     }
-    Ok(Sizes { tables, journal_bytes: store.journal_bytes()?, earlier_files })
+    Ok(Sizes { tables, ended, ended_upto, journal_bytes: store.journal_bytes()?, earlier_files })
 }
 
 fn secs_of(table: Table) -> u64 {
@@ -94,7 +118,7 @@ pub fn check(folder: &Path) -> Result<Checked, StoreError> {
     let mut checked = Checked { rows: 0, damages: Vec::new() };
     if store.cut_bytes > 0 {
         let problem = format!("{} damaged bytes were removed, and with them prices of the last hours", store.cut_bytes);
-        checked.note(Damage { table: JOURNAL, market: None, problem });
+        checked.note(Damage { table: JOURNAL, market: None, user: None, problem });
     }
     let newest = store.known.newest;
     for table in Table::PRICES {
@@ -106,6 +130,13 @@ pub fn check(folder: &Path) -> Result<Checked, StoreError> {
             step = if checked.rows > rows { 1 } else { step.saturating_mul(2) };
         }
     }
+    let spaces = store.spaces()?;
+    let mut ended = Check::new(&spaces, |table, user, problem| {
+        checked.note(Damage { table, market: None, user: user.map(|user| user.0), problem });
+    });
+    ended.run();
+    let rows = ended.rows;
+    checked.rows += rows;
     Ok(checked)
 }
 
@@ -117,7 +148,7 @@ impl Checked {
             let (market, time, value) = match row {
                 Ok(row) => row,
                 Err(error) => {
-                    self.note(Damage { table: table.name(), market: None, problem: error.to_string() });
+                    self.note(Damage { table: table.name(), market: None, user: None, problem: error.to_string() });
                     return Some(last);
                 }
             };
@@ -129,7 +160,7 @@ impl Checked {
                 Ok(_) if !is_known => "a row is newer than the newest that is known".to_owned(),
                 Ok(_) => continue,
             };
-            self.note(Damage { table: table.name(), market: Some(market), problem });
+            self.note(Damage { table: table.name(), market: Some(market), user: None, problem });
         }
         None
     }

@@ -5,12 +5,14 @@
 //! | `rows.rs` | keys and values as bytes |
 //! | `manifest.rs` | what is known of the rows as a whole, and how it survives a crash |
 //! | `writer.rs` | a move: rows into the keyspaces, durably, and the manifest last |
+//! | `check.rs` | the check of every row |
 //! | `reader.rs` | rows of a user: look-ups and scans from the newest |
 //!
 //! They are in the database of the prices, which the job of the history opens beside the rest of a start, and opens again
 //! after a failure. So an [`EndedStore`] says what it is now: being opened, open, or not to be used. Reads and writes hold
 //! the open database for one look-up, one piece of a scan, or one move; nothing waits for an opening.
 
+mod check;
 mod manifest;
 mod reader;
 mod rows;
@@ -18,10 +20,10 @@ mod rows;
 mod testing;
 mod writer;
 
+pub(crate) use check::{Check, count};
 pub(crate) use manifest::{Manifest, Total, row_hash};
 pub use reader::{EndedOf, EndedReader};
-pub(crate) use rows::{hash_key, request_key};
-pub use rows::{id_hash, key_bytes, market_key, object_key, object_of, take_head, take_order_of, user_of};
+pub use rows::id_hash;
 pub use writer::EndedWriter;
 
 use crate::store::{FOLDER, Spaces, Store, StoreError};

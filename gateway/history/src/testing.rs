@@ -66,8 +66,13 @@ pub fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 const FLIPS: usize = 10;
 
 /// Calls `check` with a copy of the folder for each way in which one of its files may be damaged.
-pub fn damage(whole: &Path, mut check: impl FnMut(&Path, &str)) {
-    for (name, bytes) in contents(whole) {
+pub fn damage(whole: &Path, check: impl FnMut(&Path, &str)) {
+    damage_of(whole, |_| true, check);
+}
+
+/// The same for the files with some names.
+pub fn damage_of(whole: &Path, is_damaged: impl Fn(&str) -> bool, mut check: impl FnMut(&Path, &str)) {
+    for (name, bytes) in contents(whole).into_iter().filter(|(name, _)| is_damaged(name)) {
         let flips = (0..FLIPS).map(|number| bytes.len() * number / FLIPS);
         let flips: Vec<String> = flips.map(|at| format!("a flipped bit at {at}")).collect();
         let kinds = ["empty", "cut", "noise", "a folder", "gone", "zeros"].into_iter();

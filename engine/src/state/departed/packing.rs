@@ -3,12 +3,11 @@
 
 use super::{EndedOrder, EndedRequest};
 use crate::bytes::CodecError;
-use crate::id::OrderId;
 use crate::mutation::packed::{Packed, Packer, take_small};
 use crate::order::row::NO_FILL;
 use crate::order::{Fill, Order};
 use crate::user::shared_rows::Shared;
-use crate::user::{Position, Remembered, User};
+use crate::user::{Position, Remembered};
 
 /// Memory that decoded rows share. It saves an allocation for each row of a list; the rows keep their part of it alive.
 #[derive(Debug, Default)]
@@ -115,18 +114,6 @@ fn only(bytes: &[u8], rest: &[u8], put: impl FnOnce(&mut Vec<u8>)) -> Result<(),
     let mut again = Vec::with_capacity(bytes.len());
     put(&mut again);
     if again == bytes { Ok(()) } else { Err(CodecError::Variant) }
-}
-
-/// The remembered requests of these orders, which ascend; `None` for an order without one in memory.
-pub fn requests_of<'a>(user: &'a User, orders: &[OrderId]) -> Vec<Option<&'a Remembered>> {
-    let rows = user.trading().requests.as_ref().map(|requests| &requests.rows);
-    let mut rows = rows.into_iter().flat_map(|rows| rows.iter()).peekable();
-    let request = |order: &OrderId| {
-        // They were remembered in the order of placement.
-        while rows.next_if(|row| row.order < *order).is_some() {}
-        rows.next_if(|row| row.order == *order)
-    };
-    orders.iter().map(request).collect()
 }
 
 #[cfg(test)]

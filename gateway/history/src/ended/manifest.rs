@@ -105,13 +105,21 @@ impl Manifest {
         }
     }
 
-    /// Reads it from a store and compares it with the tables, as far as that does not need to read them: no keyspace has
-    /// fewer rows, and the newest ones are there. A move that was interrupted is counted as far as it came. `None` without
-    /// ended rows.
+    /// Reads it from a store, and checks that it fits the tables. `None` without ended rows.
+    ///
+    /// # Errors
+    /// As [`Manifest::known`] and [`Manifest::fits`].
+    pub fn of(spaces: &Spaces) -> Result<Option<Manifest>, StoreError> {
+        let known = Manifest::known(spaces)?;
+        known.iter().try_for_each(|manifest| manifest.fits(spaces))?;
+        Ok(known)
+    }
+
+    /// Reads it from a store. A move that was interrupted is counted as far as it came. `None` without ended rows.
     ///
     /// # Errors
     /// [`StoreError`]: a later version, or damage.
-    pub fn of(spaces: &Spaces) -> Result<Option<Manifest>, StoreError> {
+    pub fn known(spaces: &Spaces) -> Result<Option<Manifest>, StoreError> {
         let Some(bytes) = spaces.about()? else {
             return match Space::ALL.iter().find(|space| spaces.rows_at_most(**space) > 0) {
                 None => Ok(None),
@@ -120,20 +128,27 @@ impl Manifest {
         };
         let mut manifest = Manifest::read(&bytes)?;
         manifest.settle(spaces)?;
-        for (space, total) in Space::ALL.into_iter().zip(&manifest.totals) {
+        Ok(Some(manifest))
+    }
+
+    /// Compares it with the tables, as far as that does not need to read them: no keyspace has fewer rows, and a row of the
+    /// newest addition to each is there.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if they differ.
+    pub fn fits(&self, spaces: &Spaces) -> Result<(), StoreError> {
+        for ((space, total), probe) in Space::ALL.into_iter().zip(&self.totals).zip(&self.newest) {
             let most = spaces.rows_at_most(space);
             if most < total.rows {
                 let why = format!("{} has at most {most} of {} rows", space.name(), total.rows);
                 return Err(StoreError::Damaged(why));
             }
-        }
-        for (space, probe) in Space::ALL.into_iter().zip(&manifest.newest) {
-            let Some(probe) = probe else { continue };
-            if !probe.is_in(spaces, space)? {
+            let is_there = probe.as_ref().map_or(Ok(true), |probe| probe.is_in(spaces, space))?;
+            if !is_there {
                 return Err(StoreError::Damaged(format!("{} lacks its newest rows", space.name())));
             }
         }
-        Ok(Some(manifest))
+        Ok(())
     }
 
     /// Ends a move that was interrupted: what it added counts.

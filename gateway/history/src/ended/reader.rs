@@ -2,7 +2,8 @@
 //! are let go, so a slow reader holds up neither a merge nor an opening.
 
 use super::rows::{
-    hash_key, id_hash, key_bytes, market_key, object_key, object_of, request_key, take_head, take_order_of,
+    first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, request_key, take_head,
+    take_order_of,
 };
 use super::{EndedStore, Opened};
 use crate::store::{Space, StoreError, Value};
@@ -199,7 +200,8 @@ impl Departed for EndedOf {
 
     fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, StoreError> {
         self.find(Space::ByHash, &hash_key(self.user, hash), |body| {
-            take_order_of(u64::MAX, body).ok_or_else(|| damaged("a hash of an order cannot be read".to_owned()))
+            take_order_of(first_object(self.user), body)
+                .ok_or_else(|| damaged("a hash of an order cannot be read".to_owned()))
         })
     }
 }

@@ -14,11 +14,11 @@
 
 use crate::row::{read_leb, write_leb};
 use crate::store::{Space, StoreError};
-use engine::departed::{put_order, put_position, put_request, requests_of};
-use engine::id::{MarketId, OrderId, UserId};
+use engine::departed::{Leaving, put_order, put_position, put_request};
+use engine::id::{MarketId, OBJECT_BITS, OrderId, PositionId, UserId};
+use engine::order::Order;
 use engine::user::User;
 use sha2::{Digest as _, Sha256};
-use std::ops::Range;
 
 /// Version of every row.
 const VERSION: u8 = 1;
@@ -101,35 +101,27 @@ pub fn key_bytes(space: Space) -> usize {
     }
 }
 
-/// Appends the order that a fill or a hash belongs to, as its distance from another object.
-fn put_order_of(from: u64, order: OrderId, out: &mut Vec<u8>) {
-    write_leb(from.wrapping_sub(order.0), out);
+/// Appends the order that a fill or a hash belongs to, as its difference from an object of the same user: their highest
+/// bits are mostly the same.
+fn put_order_of(object: u64, order: OrderId, out: &mut Vec<u8>) {
+    write_leb(object ^ order.0, out);
+}
+
+/// The object from which the order of a hash differs.
+pub fn first_object(user: UserId) -> u64 {
+    user.0.wrapping_shl(OBJECT_BITS)
 }
 
 /// Reads what `put_order_of` wrote.
-pub fn take_order_of(from: u64, bytes: &[u8]) -> Option<OrderId> {
+pub fn take_order_of(object: u64, bytes: &[u8]) -> Option<OrderId> {
     let mut rest = bytes;
-    let order = OrderId(from.wrapping_sub(read_leb(&mut rest)?));
+    let order = OrderId(object ^ read_leb(&mut rest)?);
     let mut again = Vec::new();
-    put_order_of(from, order, &mut again);
+    put_order_of(object, order, &mut again);
     (again == bytes).then_some(order)
 }
 
-/// Encoded rows of one user and keyspace, with ascending keys.
-#[derive(Default)]
-pub struct Rows {
-    bytes: Vec<u8>,
-    rows: Vec<Row>,
-}
-
-struct Row {
-    key: Range<usize>,
-    value: Range<usize>,
-    /// The order or position that it belongs to.
-    of: u64,
-}
-
-/// One of [`Rows`].
+/// An encoded row.
 pub struct Encoded<'a> {
     pub key: &'a [u8],
     pub value: &'a [u8],
@@ -137,98 +129,100 @@ pub struct Encoded<'a> {
     pub of: u64,
 }
 
-impl Rows {
-    fn push(&mut self, of: u64, key: &[u8], put: impl FnOnce(&mut Vec<u8>)) {
-        let from = self.bytes.len();
-        self.bytes.extend_from_slice(key);
-        let middle = self.bytes.len();
-        put(&mut self.bytes);
-        self.rows.push(Row { key: from..middle, value: middle..self.bytes.len(), of });
-    }
+/// A key without its user, as numbers that sort as its bytes do, and which of the orders or positions it belongs to.
+type Entry = ([u64; 4], u32);
 
-    /// The rows of a keyspace that belong to these orders and positions of a user, instead of those before.
-    ///
-    /// # Errors
-    /// [`StoreError::NotEnded`] for an order or position that is not in memory or open.
-    pub fn fill(
-        &mut self,
-        space: Space,
-        user: &User,
-        orders: &[OrderId],
-        positions: &[engine::id::PositionId],
-        lsn: u64,
-    ) -> Result<(), StoreError> {
-        self.bytes.clear();
-        self.rows.clear();
-        let owner = user.id;
-        if space == Space::Positions {
-            for id in positions {
-                let position = user.position(*id).filter(|position| !position.is_open());
-                let position = position.ok_or_else(|| StoreError::NotEnded(format!("position {id}")))?;
-                self.push(id.0, &object_key(owner, id.0), |out| {
-                    put_head(lsn, out);
-                    put_position(position, out);
-                });
-            }
-            return Ok(self.sort());
-        }
-        let requests = if space == Space::Requests { requests_of(user, orders) } else { Vec::new() };
-        for (at, id) in orders.iter().enumerate() {
-            let order = user.order(*id).filter(|order| !order.is_open());
-            let order = order.ok_or_else(|| StoreError::NotEnded(format!("order {id}")))?;
+/// Encodes the rows of a keyspace that belong to these orders and positions of a user, by ascending keys, and passes them
+/// on one by one. Of several rows with one key the newest counts.
+///
+/// # Errors
+/// [`StoreError::NotEnded`] for an order or position that is not in memory or open, and those of `each`.
+pub fn encode(
+    space: Space,
+    user: &User,
+    Leaving { orders, positions, .. }: &Leaving,
+    lsn: u64,
+    mut each: impl FnMut(Encoded<'_>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let mut entries: Vec<Entry> = Vec::new();
+    if space == Space::Positions {
+        entries.extend(positions.iter().zip(0..).map(|(id, at)| ([id.0, 0, 0, 0], at)));
+    } else {
+        for (id, at) in orders.iter().zip(0_u32..) {
+            let order = ended_order(user, *id)?;
             match space {
                 Space::Positions => {}
-                Space::Orders => self.push(id.0, &object_key(owner, id.0), |out| {
-                    put_head(lsn, out);
-                    put_order(order, &user.fills_of(order), out);
-                }),
+                Space::Orders => entries.push(([id.0, 0, 0, 0], at)),
                 Space::Fills => {
-                    for fill in &*user.fills_of(order) {
-                        self.push(id.0, &object_key(owner, fill.id.0), |out| {
-                            put_head(lsn, out);
-                            put_order_of(fill.id.0, *id, out);
-                        });
-                    }
+                    entries.extend(user.fills_of(order).iter().map(|fill| ([fill.id.0, 0, 0, 0], at)));
                 }
                 Space::Requests => {
-                    let Some(request) = requests[at] else { continue };
-                    let hash = id_hash(request.id(order).unwrap_or_default());
-                    self.push(id.0, &request_key(owner, hash, *id), |out| {
-                        put_head(lsn, out);
-                        put_request(request, out);
-                    });
+                    let request = user.request_of(*id);
+                    let hash = request.map(|request| id_hash(request.id(order).unwrap_or_default()));
+                    entries.extend(hash.map(|hash| ([hash, id.0, 0, 0], at)));
                 }
                 Space::ByHash => {
-                    let Some(hash) = order.terms.order_hash() else { continue };
-                    self.push(id.0, &hash_key(owner, hash), |out| {
-                        put_head(lsn, out);
-                        put_order_of(u64::MAX, *id, out);
-                    });
+                    let words = |hash: &[u8; 32]| std::array::from_fn(|at| word(&hash[at * 8..]));
+                    entries.extend(order.terms.order_hash().map(|hash| (words(hash), at)));
                 }
-                Space::ByMarket => {
-                    let key = market_key(owner, order.terms.instrument.market(), *id);
-                    self.push(id.0, &key, |out| put_head(lsn, out));
-                }
+                Space::ByMarket => entries.push(([order.terms.instrument.market().0.into(), id.0, 0, 0], at)),
             }
         }
-        Ok(self.sort())
     }
+    entries.sort_unstable();
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for (place, (words, at)) in entries.iter().enumerate() {
+        if entries.get(place + 1).is_some_and(|(next, _)| next == words) {
+            continue;
+        }
+        key.clear();
+        key.extend_from_slice(&user.id.0.to_be_bytes());
+        value.clear();
+        put_head(lsn, &mut value);
+        let at = *at as usize;
+        let of = if space == Space::Positions { positions[at].0 } else { orders[at].0 };
+        match space {
+            Space::Positions => {
+                let position = user.position(PositionId(of)).filter(|position| !position.is_open());
+                let position = position.ok_or_else(|| StoreError::NotEnded(format!("position {of}")))?;
+                put_position(position, &mut value);
+            }
+            Space::Orders => {
+                let order = ended_order(user, OrderId(of))?;
+                put_order(order, &user.fills_of(order), &mut value);
+            }
+            Space::Fills => put_order_of(words[0], OrderId(of), &mut value),
+            Space::Requests => {
+                user.request_of(OrderId(of)).into_iter().for_each(|request| put_request(request, &mut value));
+            }
+            Space::ByHash => put_order_of(first_object(user.id), OrderId(of), &mut value),
+            Space::ByMarket => {}
+        }
+        match space {
+            Space::Orders | Space::Positions | Space::Fills => put_words(&words[..1], &mut key),
+            Space::Requests => put_words(&words[..2], &mut key),
+            Space::ByHash => put_words(words, &mut key),
+            Space::ByMarket => {
+                key.extend_from_slice(&(words[0] as u32).to_be_bytes());
+                put_words(&words[1..2], &mut key);
+            }
+        }
+        each(Encoded { key: &key, value: &value, of })?;
+    }
+    Ok(())
+}
 
-    /// Sorts by key. Of several rows with one key the newest stays.
-    fn sort(&mut self) {
-        let Rows { bytes, rows } = self;
-        rows.sort_by(|row, other| bytes[row.key.clone()].cmp(&bytes[other.key.clone()]).then(other.of.cmp(&row.of)));
-        rows.dedup_by(|row, before| bytes[row.key.clone()] == bytes[before.key.clone()]);
-    }
+fn ended_order(user: &User, id: OrderId) -> Result<&Order, StoreError> {
+    let order = user.order(id).filter(|order| !order.is_open());
+    order.ok_or_else(|| StoreError::NotEnded(format!("order {id}")))
+}
 
-    pub fn iter(&self) -> impl Iterator<Item = Encoded<'_>> {
-        let encoded = |row: &Row| Encoded {
-            key: &self.bytes[row.key.clone()],
-            value: &self.bytes[row.value.clone()],
-            of: row.of,
-        };
-        self.rows.iter().map(move |row| encoded(row))
-    }
+fn word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+fn put_words(words: &[u64], key: &mut Vec<u8>) {
+    words.iter().for_each(|word| key.extend_from_slice(&word.to_be_bytes()));
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::EndedOf;
 use crate::store::StoreError;
 use engine::amount::{Bps, Cash, Price, Qty};
-use engine::departed::{Departed as _, EndedOrder, Leaving, put_order, put_position, put_request, requests_of};
+use engine::departed::{Departed as _, EndedOrder, Leaving, put_order, put_position, put_request};
 use engine::fact;
 use engine::id::{KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use engine::mutation::Mutation;
@@ -122,20 +122,12 @@ impl World {
         let at = self.now();
         self.apply(user, Mutation::OrderPlaced(fact::OrderPlaced { order, terms, counted: true, at }));
         let is_immediate = placed.fills.len() == 1 && placed.rest == 0;
-        let rested = |reserved_qty: u64, at: Timestamp| {
-            Mutation::OrderRested(fact::OrderRested {
-                order,
-                reserved_cash: Cash::ZERO,
-                reserved_qty: Qty(0).max(Qty::from_shares(reserved_qty)),
-                awaiting_book: false,
-                held: false,
-                at,
-            })
-        };
         if !is_immediate {
             assert!(!placed.is_sell, "only whole sales are made here");
-            let at = self.now();
-            self.apply(user, rested(0, at));
+            let (reserved_cash, reserved_qty, at) = (Cash::ZERO, Qty::ZERO, self.now());
+            let (awaiting_book, held) = (false, false);
+            let rested = fact::OrderRested { order, reserved_cash, reserved_qty, awaiting_book, held, at };
+            self.apply(user, Mutation::OrderRested(rested));
         }
         for shares in &placed.fills {
             self.fill(user, order, market, side, *shares);
@@ -172,7 +164,7 @@ impl World {
             cost -= cost_out.0;
         }
         let at = self.now();
-        let quote_age_ms = (trade.0 % 3 > 0).then_some(12);
+        let quote_age_ms = (!trade.0.is_multiple_of(3)).then_some(12);
         self.apply(
             user,
             Mutation::OrderFilled(fact::OrderFilled {
@@ -214,7 +206,7 @@ impl World {
         }
         if self.roll(6) == 0 {
             placed.request_id = Some(format!("implicit-{number}"));
-            placed.order_hash = Some(std::array::from_fn(|at| (number as usize * 31 + at * 7) as u8 ^ user.0 as u8));
+            placed.order_hash = Some(std::array::from_fn(|at| (number >> (at % 4 * 8)) as u8 ^ at as u8));
         }
         match (self.roll(5), held) {
             (0, Some(shares)) => (placed.is_sell, placed.fills) = (true, vec![shares]),
@@ -318,9 +310,9 @@ pub fn agrees(world: &World, of: &EndedOf, user: UserId, orders: &BTreeSet<Order
     // The newest order of each id that was moved, and each hash.
     let ids: Vec<OrderId> = orders.iter().copied().collect();
     let mut newest: BTreeMap<String, (OrderId, Vec<u8>)> = BTreeMap::new();
-    for (id, request) in ids.iter().zip(requests_of(hot, &ids)) {
+    for id in &ids {
         let order = hot.order(*id).expect("it is there");
-        if let Some(request) = request {
+        if let Some(request) = hot.request_of(*id) {
             let mut bytes = Vec::new();
             put_request(request, &mut bytes);
             newest.insert(request.id(order).expect("it has one").to_owned(), (*id, bytes));

@@ -3,8 +3,10 @@ use super::*;
 use crate::store::Space;
 use crate::testing::{copy, copy_running};
 use engine::departed::{Departed as _, Leaving};
-use engine::id::UserId;
+use engine::id::{OrderId, PositionId, UserId};
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+mod faults;
 
 const CACHE_BYTES: u64 = 4 << 20;
 
@@ -37,11 +39,6 @@ fn moved_rows_are_read_as_they_were() {
         let lsn = 100 * (round as u64 + 1);
         let now = world.some(part);
         writer.write(&world.users, &now, lsn).expect("written");
-        // Rows of this move are hidden from readers of an earlier state.
-        if round > 0 {
-            let fresh: Vec<_> = store.opened().expect("open").manifest().iter().map(|manifest| manifest.upto).collect();
-            assert_eq!(fresh, [lsn]);
-        }
         left.extend(now);
         assert_eq!(store.upto().expect("open"), lsn);
         cases += check(&store, &world, &left, lsn, "after a move");
@@ -80,63 +77,6 @@ fn later_rows_are_passed_over() {
         cases += 1;
     }
     println!("rows of earlier states: {cases} cases");
-}
-
-/// Copies the store after every step of a move, as a kill would leave it; each copy is opened, read, and moved again.
-#[test]
-fn a_kill_at_any_step_repeats_work_and_changes_nothing() {
-    let place = tempfile::tempdir().expect("a folder");
-    let mut world = world(3, 3, 80);
-    let store = create(place.path());
-    let first = world.some(50);
-    store.writer(LOG).write(&world.users, &first, 10).expect("written");
-    let whole = world.all();
-    let copies: Arc<Mutex<Vec<(String, tempfile::TempDir)>>> = Arc::default();
-    let mut writer = store.writer(LOG);
-    let (into, from) = (copies.clone(), place.path().to_owned());
-    writer.watch = Some(Box::new(move |step| {
-        let copy = tempfile::tempdir().expect("a folder");
-        copy_running(&from, copy.path());
-        into.lock().expect("not poisoned").push((step.to_owned(), copy));
-        Ok(())
-    }));
-    writer.write(&world.users, &whole, 20).expect("written");
-    drop((writer, store));
-    let expected = open(place.path()).opened().expect("open").manifest().expect("rows").totals;
-    let copies = std::mem::take(&mut *copies.lock().expect("not poisoned"));
-    let steps: Vec<&str> = copies.iter().map(|(step, _)| step.as_str()).collect();
-    let spaces = Space::ALL.map(Space::name);
-    assert_eq!(steps, [&["made", "noted"], &spaces[..], &["synced", "read back", "ended"]].concat());
-    let mut cases = 0;
-    for (step, of) in &copies {
-        // With the same rows or others, at the same LSN or a later one.
-        let mut some = world.some(70);
-        for (leaving, first) in some.iter_mut().zip(&first) {
-            leaving.orders.extend(&first.orders);
-            leaving.orders.sort();
-            leaving.orders.dedup();
-        }
-        for (lsn, again) in [(20, &whole), (25, &whole), (25, &some), (20, &some)] {
-            let left = tempfile::tempdir().expect("a folder");
-            copy(of.path(), left.path());
-            let store = open(left.path());
-            let upto = store.upto().expect("open");
-            assert_eq!(upto, if step == "ended" { 20 } else { 10 }, "{step}");
-            cases += check(&store, &world, if upto == 20 { &whole } else { &first }, upto, step);
-            store.writer(LOG).write(&world.users, again, lsn).expect("repeated");
-            store.writer(LOG).write(&world.users, &whole, 30).expect("and then all");
-            let manifest = store.opened().expect("open").manifest().expect("rows");
-            let rows = |totals: &[Total]| totals.iter().map(|total| total.rows).collect::<Vec<_>>();
-            assert_eq!(rows(&manifest.totals), rows(&expected), "{step}: no row counts twice");
-            cases += check(&store, &world, &whole, 30, step);
-            store.opened().expect("open").spaces.merge().expect("merged");
-            drop((manifest, store));
-            let checked = crate::check(left.path()).expect("it can be opened");
-            assert_eq!(checked.damages, [], "{step}, again at {lsn}");
-            cases += 1;
-        }
-    }
-    println!("kills during a move: {cases} cases");
 }
 
 #[test]
@@ -202,4 +142,115 @@ fn a_filled_order_takes_less_than_400_bytes() {
     }
     println!("bytes of {count} filled orders: {:.1} each", all as f64 / count as f64);
     assert!(all / count < 400, "{all} bytes");
+}
+
+fn history(folder: &Path) -> (crate::History, crate::Recorder, crate::Reader) {
+    crate::History::open(Some(folder.to_owned()), CACHE_BYTES, Arc::default(), crate::Fills::default())
+}
+
+/// Turns until there is nothing to do.
+fn turns(history: &mut crate::History) {
+    use host::job::{Next, Work as _};
+    while history.take_turn(&host::thread::Stop::new()).expect("it never fails") != Next::Sleep {}
+}
+
+/// The job opens the store, and opens it again: what reads and writes meanwhile is told so.
+#[test]
+fn readers_and_writers_are_told_while_the_store_is_not_open() {
+    let place = tempfile::tempdir().expect("a folder");
+    let world = world(14, 2, 40);
+    let (mut history, _recorder, _reader) = history(place.path());
+    let ended = history.ended();
+    let (reader, mut writer) = (ended.reader(LOG), ended.writer(LOG));
+    assert!(matches!(ended.upto(), Err(StoreError::Opening)));
+    assert!(matches!(writer.write(&world.users, &world.all(), 5), Err(StoreError::Opening)));
+    let order = world.all()[0].orders[0];
+    assert!(matches!(reader.of(UserId(3), 5).order(order), Err(StoreError::Opening)));
+    assert!(reader.of(UserId(3), 0).order(order).expect("nothing was moved").is_none());
+    turns(&mut history);
+    writer.write(&world.users, &world.all(), 5).expect("it is open");
+    let mut cases = check(&ended, &world, &world.all(), 5, "beside the prices");
+    // Opened again, as after a failure of the prices: a scan that goes on meanwhile continues.
+    let of = reader.of(UserId(3), 5);
+    let mut scan = of.orders(None, None);
+    let newest = scan.next().expect("a row").expect("readable").order.id;
+    let held = ended.opened().expect("open");
+    assert!(!ended.withdraw(), "a move goes on");
+    assert!(ended.upto().is_ok(), "it stays open");
+    drop(held);
+    assert!(ended.withdraw());
+    assert!(matches!(ended.upto(), Err(StoreError::Opening)));
+    drop(history);
+    let store = Store::open(place.path(), CACHE_BYTES).expect("nothing has it open");
+    ended.publish(store.spaces());
+    let rest: Vec<OrderId> = scan.map(|row| row.expect("readable").order.id).collect();
+    let expected: Vec<OrderId> = world.all()[0].orders.iter().rev().copied().collect();
+    assert_eq!([&[newest], &rest[..]].concat(), expected);
+    writer.write(&world.users, &world.all(), 6).expect("with the new tables");
+    cases += check(&ended, &world, &world.all(), 6, "opened again");
+    // One that cannot be opened, and none at all.
+    drop((store, of));
+    assert!(ended.withdraw());
+    ended.publish(Err(StoreError::Damaged("as planned".to_owned())));
+    for refused in
+        [ended.upto().err(), writer.write(&world.users, &[], 9).err(), reader.of(UserId(3), 6).order(order).err()]
+    {
+        assert!(
+            matches!(&refused, Some(StoreError::Unusable(why)) if why.to_string().contains("as planned")),
+            "{refused:?}"
+        );
+    }
+    let (in_memory, ..) = crate::History::open(None, CACHE_BYTES, Arc::default(), crate::Fills::default());
+    assert!(matches!(in_memory.ended().upto(), Err(StoreError::Unusable(why)) if matches!(*why, StoreError::Missing)));
+    println!("stores that are opened: {} cases", cases + 10);
+}
+
+#[test]
+fn handles_go_to_other_threads() {
+    fn goes<T: Send>() {}
+    fn is_shared<T: Clone + Send + Sync>() {}
+    is_shared::<EndedStore>();
+    is_shared::<EndedReader>();
+    is_shared::<EndedOf>();
+    goes::<EndedWriter>();
+}
+
+/// Reads go on while rows are moved: each state is whole.
+#[test]
+fn reads_go_on_during_moves() {
+    let place = tempfile::tempdir().expect("a folder");
+    let world = world(15, 2, 100);
+    let parts: Vec<Vec<Leaving>> = (0..4)
+        .map(|part| {
+            let mut leaving = world.all();
+            for leaving in &mut leaving {
+                leaving.orders.retain(|order| order.0 % 4 == part);
+                leaving.positions.retain(|position| position.0 % 4 == part);
+            }
+            leaving
+        })
+        .collect();
+    let store = create(place.path());
+    let moved = AtomicUsize::new(0);
+    let (reads, world, parts) = (AtomicUsize::new(0), &world, &parts);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let count = moved.load(Ordering::Acquire);
+                    let left: Vec<Leaving> = parts[..count].concat();
+                    reads.fetch_add(check(&store, world, &left, count as u64, "during a move"), Ordering::Relaxed);
+                    if count == parts.len() {
+                        return;
+                    }
+                }
+            });
+        }
+        let mut writer = store.writer(LOG);
+        for (part, leaving) in parts.iter().enumerate() {
+            writer.write(&world.users, leaving, part as u64 + 1).expect("written");
+            moved.store(part + 1, Ordering::Release);
+        }
+    });
+    println!("reads during moves: {} cases", reads.load(Ordering::Relaxed));
 }

@@ -6,11 +6,11 @@
 //! 4. The manifest says that they are there, durably.
 //!
 //! Rows that are there as they are to be are not written again, so a move that was interrupted, or whose snapshot was not
-//! written, can be repeated, also with other rows beside. Rows are encoded for each step, user by user and keyspace by
-//! keyspace: memory is bounded by the rows of one user.
+//! written, can be repeated, also with other rows beside. Rows are encoded for each step, one by one: memory is bounded by
+//! the keys of one user in one keyspace.
 
 use super::manifest::{Addition, Manifest, Moving, Probe, row_hash};
-use super::rows::{Encoded, Rows, object_key, take_head};
+use super::rows::{Encoded, encode, object_key, take_head};
 use super::{EndedStore, Opened};
 use crate::store::{Space, StoreError};
 use ahash::AHashSet;
@@ -29,8 +29,11 @@ pub struct EndedWriter {
     refused: Option<Arc<str>>,
     /// Called after each step; its error ends the move there, as a crash would.
     #[cfg(test)]
-    pub watch: Option<Box<dyn FnMut(&str) -> Result<(), StoreError> + Send>>,
+    pub watch: Option<Watch>,
 }
+
+#[cfg(test)]
+type Watch = Box<dyn FnMut(&str) -> Result<(), StoreError> + Send>;
 
 /// The rows of one move, in the order of their users.
 struct Source<'a> {
@@ -186,12 +189,9 @@ impl<'a> Source<'a> {
         space: Space,
         mut each: impl FnMut(UserId, Encoded<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let mut rows = Rows::default();
-        for (user, leaving) in &self.rows {
-            rows.fill(space, user, &leaving.orders, &leaving.positions, self.lsn)?;
-            rows.iter().try_for_each(|row| each(user.id, row))?;
-        }
-        Ok(())
+        self.rows
+            .iter()
+            .try_for_each(|(user, leaving)| encode(space, user, leaving, self.lsn, |row| each(user.id, row)))
     }
 
     /// Compares the rows with those that are there. Most are newer than any of their user, and need no look-up.

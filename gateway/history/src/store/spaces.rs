@@ -66,13 +66,22 @@ pub struct Spaces {
     about: Keyspace,
     /// As in [`Space::ALL`]; they are made by the first write.
     made: Arc<[OnceLock<Keyspace>; Space::ALL.len()]>,
+    /// Busy, in a test.
+    #[cfg(test)]
+    pub is_held: Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl Spaces {
     /// # Errors
     /// [`StoreError`] if one that exists cannot be opened.
     pub(super) fn of(db: &Database, about: &Keyspace) -> Result<Spaces, StoreError> {
-        let spaces = Spaces { db: db.clone(), about: about.clone(), made: Arc::default() };
+        let spaces = Spaces {
+            db: db.clone(),
+            about: about.clone(),
+            made: Arc::default(),
+            #[cfg(test)]
+            is_held: Arc::default(),
+        };
         for space in Space::ALL {
             if db.keyspace_exists(space.name()) {
                 spaces.make(space)?;
@@ -166,6 +175,10 @@ impl Spaces {
 
     /// Whether too many files wait to be merged, or the engine would block a write to the table `about`.
     pub fn is_busy(&self) -> bool {
+        #[cfg(test)]
+        if self.is_held.load(std::sync::atomic::Ordering::Relaxed) {
+            return true;
+        }
         let is_about_held =
             self.about.sealed_memtable_count() >= MEMORY_TABLES_MAX || self.about.l0_table_count() >= LEVEL_FILES_MAX;
         is_about_held
@@ -176,6 +189,12 @@ impl Spaces {
     pub fn size(&self, space: Space) -> Size {
         self.space(space)
             .map_or(Size { bytes: 0, files: 0 }, |space| Size { bytes: space.disk_space(), files: space.table_count() })
+    }
+
+    /// Removes a row.
+    #[cfg(test)]
+    pub fn remove(&self, space: Space, key: &[u8]) {
+        self.space(space).expect("it is made").remove(key).expect("removed");
     }
 
     /// Merges everything.

@@ -1,11 +1,11 @@
 use super::*;
 use crate::amount::{Cash, Qty};
-use crate::id::{InstrumentId, PositionId, TradeId, UserId, WalletId};
+use crate::id::{InstrumentId, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::order::row::tests::resting_order;
 use crate::order::{CloseReason, Liquidity, Side};
 use crate::time::Timestamp;
-use crate::user::Users;
 use crate::user::sample::Sample;
+use crate::user::{User, Users};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -113,11 +113,11 @@ fn every_row_is_restored_and_no_other_bytes_are_read() {
         for user in users.iter() {
             let ids: Vec<OrderId> =
                 user.orders().iter().filter(|order| !order.is_open()).map(|order| order.id).collect();
-            for (id, request) in ids.iter().zip(requests_of(user, &ids)) {
+            for id in &ids {
                 let order = ended(user, user.order(*id).expect("it is there"));
                 tried += check_order(&order);
                 orders += 1;
-                let Some(request) = request else { continue };
+                let Some(request) = user.request_of(*id) else { continue };
                 assert_eq!(request.order, *id);
                 let (mut bytes, mut sharing) = (Vec::new(), Sharing::default());
                 put_request(request, &mut bytes);
@@ -161,27 +161,4 @@ fn open_rows_and_foreign_fills_are_refused() {
     bytes.extend([0xff, 0xff, 0xff, 0xff, 0x0f]);
     assert_eq!(take_order(&bytes, &mut Sharing::default()), Err(CodecError::Length));
     println!("rows that do not belong here: {} cases", cases.len() + 1);
-}
-
-#[test]
-fn requests_are_found_by_their_orders() {
-    let mut sample = Sample::new(11, 3, 9);
-    let (mut users, mut cases) = (Users::default(), 0);
-    for _ in 0..400 {
-        let (owner, facts) = sample.record();
-        facts.iter().for_each(|fact| users.apply(owner, fact));
-    }
-    for user in users.iter() {
-        let all: Vec<OrderId> = user.orders().iter().map(|order| order.id).collect();
-        for step in [1, 2, 7] {
-            let ids: Vec<OrderId> = all.iter().copied().step_by(step).collect();
-            for (id, found) in ids.iter().zip(requests_of(user, &ids)) {
-                let mut rows = user.trading().requests.iter().flat_map(|requests| requests.rows.iter());
-                assert_eq!(found, rows.find(|row| row.order == *id));
-                cases += 1;
-            }
-        }
-    }
-    println!("requests of orders: {cases} cases");
-    assert!(cases > 100);
 }

@@ -1,0 +1,187 @@
+//! The check of every ended row of a stopped store: whether it can be read, belongs where it is, and fits the others; and
+//! whether all of them are what the manifest says.
+
+use super::rows::{
+    first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, take_head, take_order_of, user_of,
+};
+use super::{Manifest, Total, row_hash};
+use crate::store::{Space, Spaces, StoreError};
+use engine::departed::{EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};
+use engine::id::{OrderId, UserId};
+use std::ops::Bound;
+
+/// Name of the table with the manifest.
+const ABOUT: &str = "about";
+
+/// Rows and users of a keyspace.
+pub fn count(spaces: &Spaces, space: Space) -> Result<(u64, u64), StoreError> {
+    let (mut rows, mut users, mut last) = (0, 0, None);
+    for row in spaces.scan(space, (Bound::Unbounded, Bound::Unbounded)) {
+        let user = user_of(&row?.0);
+        rows += 1;
+        users += u64::from(last.replace(user) != Some(user));
+    }
+    Ok((rows, users))
+}
+
+/// The check, and what it passes its findings to: table, user, problem.
+pub struct Check<'a, N: FnMut(&'static str, Option<UserId>, String)> {
+    spaces: &'a Spaces,
+    manifest: Option<Manifest>,
+    sharing: Sharing,
+    note: N,
+    /// Rows that were read.
+    pub rows: u64,
+}
+
+impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
+    pub fn new(spaces: &'a Spaces, mut note: N) -> Check<'a, N> {
+        let manifest = Manifest::known(spaces).unwrap_or_else(|error| {
+            note(ABOUT, None, error.to_string());
+            None
+        });
+        // What does not fit is looked for all the same.
+        if let Some(Err(error)) = manifest.as_ref().map(|manifest| manifest.fits(spaces)) {
+            note(ABOUT, None, error.to_string());
+        }
+        Check { spaces, manifest, sharing: Sharing::default(), note, rows: 0 }
+    }
+
+    pub fn run(&mut self) {
+        for (at, space) in Space::ALL.into_iter().enumerate() {
+            let (mut total, mut from, mut step, mut is_whole) = (Total::default(), Some(0), 1_u64, true);
+            while let Some(user) = from {
+                let rows = total.rows;
+                from = self.users(space, user, &mut total).and_then(|last| last.checked_add(step));
+                is_whole &= from.is_none();
+                // What is damaged may hold many users, whose numbers are unknown.
+                step = if total.rows > rows { 1 } else { step.saturating_mul(2) };
+            }
+            self.rows += total.rows;
+            let Some(expected) = self.manifest.as_ref().map(|manifest| manifest.totals[at]) else { continue };
+            if is_whole && total != expected {
+                let problem = match total.rows == expected.rows {
+                    true => "its rows are not those that were written".to_owned(),
+                    false => format!("{} of {} rows", total.rows, expected.rows),
+                };
+                (self.note)(space.name(), None, problem);
+            }
+        }
+    }
+
+    /// Checks the rows from a user on, up to an error. Returns the last user before it.
+    fn users(&mut self, space: Space, from: u64, total: &mut Total) -> Option<u64> {
+        let (mut last, first) = (from, from.to_be_bytes());
+        for row in self.spaces.scan(space, (Bound::Included(&first[..]), Bound::Unbounded)) {
+            let (key, value) = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    (self.note)(space.name(), None, error.to_string());
+                    return Some(last);
+                }
+            };
+            total.add(row_hash(&key, &value), None);
+            let user = user_of(&key).filter(|_| key.len() == key_bytes(space));
+            last = user.map_or(last, |user| user.0);
+            let checked = match user {
+                Some(user) => self.row(space, user, &key, &value),
+                None => Err(format!("a key of {} bytes", key.len())),
+            };
+            if let Err(problem) = checked {
+                (self.note)(space.name(), user, problem);
+            }
+        }
+        None
+    }
+
+    fn row(&mut self, space: Space, user: UserId, key: &[u8], value: &[u8]) -> Result<(), String> {
+        let mut body = value;
+        let lsn = take_head(&mut body).map_err(of)?;
+        let upto = self.manifest.as_ref().map_or(u64::MAX, Manifest::newest_lsn);
+        if lsn > upto {
+            return Err(format!("a row of LSN {lsn}, after that of the last move"));
+        }
+        let object = object_of(key).ok_or("a key without an object")?;
+        let unreadable = || format!("row {object} cannot be read");
+        match space {
+            Space::Orders => {
+                let order = take_order(body, &mut self.sharing).map_err(|error| format!("order {object}: {error}"))?;
+                if order.order.id.0 != object {
+                    return Err(format!("order {object} is order {}", order.order.id));
+                }
+                // An interrupted move wrote the order, and not yet what names it.
+                let is_interrupted = self.manifest.as_ref().is_some_and(|known| known.interrupted.contains(&lsn));
+                if is_interrupted { Ok(()) } else { self.is_named(user, &order) }
+            }
+            Space::Positions => {
+                let position = take_position(body).map_err(|error| format!("position {object}: {error}"))?;
+                match position.id.0 == object {
+                    true => Ok(()),
+                    false => Err(format!("position {object} is position {}", position.id)),
+                }
+            }
+            Space::Fills => {
+                let order = self.order(user, take_order_of(object, body).ok_or_else(unreadable)?)?;
+                match order.fills.iter().any(|fill| fill.id.0 == object) {
+                    true => Ok(()),
+                    false => Err(format!("order {} lacks its fill {object}", order.order.id)),
+                }
+            }
+            Space::Requests => {
+                let request = take_request(body, &mut self.sharing).map_err(|error| format!("{object}: {error}"))?;
+                let found = EndedRequest { order: self.order(user, OrderId(object))?, request };
+                let hash = found.id().map(id_hash).filter(|_| found.request.order.0 == object);
+                match hash.is_some_and(|hash| key[8..16] == hash.to_be_bytes()) {
+                    true => Ok(()),
+                    false => Err(format!("the request of order {object} is under another id")),
+                }
+            }
+            Space::ByHash => {
+                // Its key ends with the hash.
+                let order = take_order_of(first_object(user), body).ok_or("a hash that cannot be read")?;
+                let found = self.order(user, order)?;
+                match found.order.terms.order_hash().is_some_and(|hash| key[8..] == *hash) {
+                    true => Ok(()),
+                    false => Err(format!("order {order} has another hash")),
+                }
+            }
+            Space::ByMarket => {
+                let found = self.order(user, OrderId(object))?;
+                let own = market_key(user, found.order.terms.instrument.market(), found.order.id);
+                if own == key && body.is_empty() {
+                    Ok(())
+                } else {
+                    Err(format!("order {object} is not of this market"))
+                }
+            }
+        }
+    }
+
+    /// The order that another row names.
+    fn order(&mut self, user: UserId, id: OrderId) -> Result<EndedOrder, String> {
+        let found = self.spaces.get(Space::Orders, &object_key(user, id.0)).map_err(of)?;
+        let found = found.ok_or_else(|| format!("order {id} is missing"))?;
+        let mut body = &found[..];
+        take_head(&mut body).map_err(of)?;
+        take_order(body, &mut self.sharing).map_err(|error| format!("order {id}: {error}"))
+    }
+
+    /// Checks that everything that names an order is there.
+    fn is_named(&self, user: UserId, EndedOrder { order, fills }: &EndedOrder) -> Result<(), String> {
+        let named = |space: Space, key: &[u8]| self.spaces.get(space, key).map_err(of);
+        let missing = |space: Space| format!("order {} is not in {}", order.id, space.name());
+        let fills = fills.iter().map(|fill| (Space::Fills, object_key(user, fill.id.0)));
+        let market = market_key(user, order.terms.instrument.market(), order.id);
+        for (space, key) in fills.chain([(Space::ByMarket, market)]) {
+            named(space, &key)?.ok_or_else(|| missing(space))?;
+        }
+        if let Some(hash) = order.terms.order_hash() {
+            named(Space::ByHash, &hash_key(user, hash))?.ok_or_else(|| missing(Space::ByHash))?;
+        }
+        Ok(())
+    }
+}
+
+fn of(error: StoreError) -> String {
+    error.to_string()
+}

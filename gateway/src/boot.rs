@@ -24,7 +24,6 @@ use crate::{alerts, banner, billing, check, demo, simulation};
 use ::integrations::dispatcher::Known;
 use ::simulation::runner::Open;
 use edge::app::{App, Edge};
-use edge::ended_rows::EndedRows;
 use edge::http::auth::{RawKey, uuid_text};
 use edge::ws::publish::BookNews;
 use engine::book::Books;
@@ -257,7 +256,8 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     );
     let (runtime, log, failed) = Runtime::start(parts)?;
     let store = history.ended();
-    let (ended, identity) = match ended_rows(&config, &store) {
+    let identity;
+    (shared.ended, identity) = match ended_rows(&config, &store) {
         Ok(ended) => ended,
         Err(error) => {
             runtime.end(jobs).await?;
@@ -304,7 +304,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let (listed, is_listed) = watch::channel(false);
     let needs = alerts::Needs {
         inboxes: runtime.inboxes(),
-        ended: &ended,
+        ended: &shared.ended,
         clock: &clock,
         catalog: &shared.catalog,
         is_listed,
@@ -354,7 +354,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         measurements: shown.measurements.clone(),
         alerts: shared.alerts.clone(),
     };
-    let app = shared.app(&config, clock, leap, reader, ended, instruments.clone(), instance)?;
+    let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
     let desk = billing::desk(&config).map_err(io("the thread of calls to the payment provider"))?;
     if config.billing.provider == BillingProvider::Stub {
         tracing::warn!("{}", billing::STUB_WARNING);

@@ -16,7 +16,7 @@ use edge::api::integrations::port::Integrations;
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Instance};
-use edge::ended_rows::EndedRows;
+use edge::ended_rows::{EndedRows, NoEndedRows};
 use edge::http::front::Front;
 use edge::meters::EdgeMeters;
 use edge::published::Published;
@@ -57,6 +57,8 @@ pub struct Shared {
     pub sender: Option<Arc<Sender>>,
     /// Over the names of orders that have left memory; the mover opens them.
     pub filters: OpenFilters,
+    /// Orders, fills and positions that have left memory.
+    pub ended: Arc<dyn EndedRows>,
 }
 
 impl Shared {
@@ -82,6 +84,7 @@ impl Shared {
             alerts: Arc::default(),
             sender: None,
             filters: OpenFilters::default(),
+            ended: Arc::new(NoEndedRows),
         }
     }
 
@@ -108,11 +111,10 @@ impl Shared {
         clock: Clock,
         leap: Arc<Leap>,
         history: Reader,
-        ended: Arc<dyn EndedRows>,
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, sender, .. } = self;
+        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, sender, ended, .. } = self;
         let exports = past.as_ref().and_then(|past| simulation::exports(config, past, &clock));
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));

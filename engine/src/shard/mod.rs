@@ -6,8 +6,9 @@
 //!
 //! [`Shard::take`] runs one command (inline layout); [`Shard::turn`] drains a ring and continues work that is larger
 //! than one turn: prints, the matching cycle, settlements, long sweeps. Both are calculations: time is an argument, and
-//! records and answers go to the [`Outbox`], which releases a result only after the records it depends on. Not here:
-//! the thread of a shard, the destination of records, the clients that wait for answers.
+//! records and answers go to the [`Outbox`], which releases a result only after the records it depends on. A query that
+//! needs rows which have left memory is answered in part ([`elsewhere`]). Not here: the thread of a shard, the destination
+//! of records, the clients that wait for answers.
 
 mod alerts;
 mod backtests;

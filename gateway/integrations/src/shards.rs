@@ -71,3 +71,49 @@ impl Shards {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edge::ended_rows::{EndedAnswer, Unread, answered};
+    use edge::testing::{OneOrder, one_ended_order};
+    use engine::command::Query;
+    use engine::time::Timestamp;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Refuses for a while, then completes.
+    struct Later(AtomicUsize, OneOrder);
+
+    impl EndedRows for Later {
+        fn complete(&self, elsewhere: Box<Elsewhere>) -> EndedAnswer {
+            match self.0.fetch_add(1, Ordering::Relaxed) {
+                0 => answered(Err(Unread::Busy)),
+                1 => answered(Err(Unread::Unreadable)),
+                // A defect of a reader.
+                2 => oneshot::channel().1,
+                _ => {
+                    let Ok(answer) = elsewhere.complete(&self.1);
+                    answered(Ok(answer))
+                }
+            }
+        }
+    }
+
+    /// Rows that left memory are read until they can be, and the shard is asked only once.
+    #[test]
+    fn an_answer_waits_for_ended_rows() {
+        let (rest, rows) = one_ended_order();
+        let inbox: Arc<Ring<Envelope<Reply>>> = Arc::new(Ring::new(4));
+        let ended = Arc::new(Later(AtomicUsize::new(0), rows));
+        let shards = Shards::new(vec![inbox.clone()], Clock::fake(Timestamp(1)), ended.clone());
+        let runtime = host::runtime::runtime().expect("a runtime");
+        let shard = async {
+            let Envelope { reply, .. } = inbox.pop().expect("it was handed over");
+            reply.fill(Answer::Elsewhere(rest));
+        };
+        let query = || Command::Query(Query::OwedAlert(None));
+        let asked = runtime.block_on(async { tokio::join!(shards.ask(UserId(1), query), shard).0 });
+        assert!(matches!(asked, Answer::Order(_)), "{asked:?}");
+        assert_eq!((ended.0.load(Ordering::Relaxed), inbox.is_empty()), (4, true));
+    }
+}

@@ -20,11 +20,13 @@ use tokio::sync::oneshot;
 /// A reader that works when the test calls it.
 #[derive(Default)]
 struct Reader {
-    waiting: Mutex<Vec<(Box<LookUp>, oneshot::Sender<Result<Envelope<()>, Unread>>)>>,
+    waiting: Mutex<Vec<(Box<LookUp>, FoundSender)>>,
     rows: Mutex<Rows>,
     /// It refuses.
     refuses: Mutex<Option<Unread>>,
 }
+
+type FoundSender = oneshot::Sender<Result<Envelope<()>, Unread>>;
 
 /// Rows that have left memory.
 #[derive(Default)]

@@ -22,7 +22,7 @@ fn named(dice: &mut Dice) -> String {
         dice.one_of(&["buy Y2 10 market 0.60 ", "sell Y2 10 market 0.20 "]).to_owned()
     } else {
         let side = dice.one_of(&["buy", "buy", "buy", "sell"]);
-        let terms = dice.one_of(&["market 0.70", "limit 0.70 fak", "limit 0.20 fok", "limit 0.30"]);
+        let terms = dice.one_of(&["market 0.70", "limit 0.70 fak", "limit 0.20 fok", "limit 0.30", "limit 0.50"]);
         format!("{side} {} {} {terms} ", dice.one_of(&["Y", "N", "Y1"]), 5 + dice.roll(20))
     };
     if dice.roll(5) > 0 {
@@ -51,7 +51,8 @@ fn act(dice: &mut Dice) -> Act {
         }
         68..78 => format!("cancel #{}", 1 + dice.roll(400)),
         78..84 => return Act::Cancels((0..dice.roll(12)).map(|_| dice.roll(2_000)).collect()),
-        84..88 => format!("book {} bids 0.40x90 asks 0.45x40 0.60x90", dice.one_of(&["Y", "N", "Y1"])),
+        // Some orders take what is there and rest; later they are filled again.
+        84..88 => format!("book {} bids 0.40x90 asks 0.45x9 0.60x90", dice.one_of(&["Y", "N", "Y1"])),
         88..92 => "book Y2 bids 0.40x9000 asks 0.45x9000".to_owned(),
         92..96 => "cycle".to_owned(),
         96..98 => format!("wait {}m", 1 + dice.roll(25)),

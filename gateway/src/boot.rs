@@ -24,6 +24,7 @@ use crate::{alerts, banner, billing, check, demo, simulation};
 use ::integrations::dispatcher::Known;
 use ::simulation::runner::Open;
 use edge::app::{App, Edge};
+use edge::ended_rows::EndedRows;
 use edge::http::auth::{RawKey, uuid_text};
 use edge::ws::publish::BookNews;
 use engine::book::Books;

@@ -1,6 +1,6 @@
-//! Answers that need rows which have left memory. The shard does not read them: it answers with [`Elsewhere`], which holds
-//! its part of the answer and all of the moment's state that the rest depends on. The holder of the rows completes it, on
-//! another thread and later, to the answer that the shard would have given with all rows in memory.
+//! Answers that need rows which have left memory. The shard does not read them: it answers with [`Elsewhere`], which has
+//! its part of the answer and all of the moment's state that the rest depends on. The holder of the rows completes it,
+//! on another thread and later, to the answer that the shard would have given with all rows in memory.
 
 use super::pages::Keys;
 use super::{alerts, facts, history, lists, lookups, venue};

@@ -28,6 +28,8 @@ use wire::instant::ts_text;
 const TRADERS: usize = 6;
 /// An hour of server time passes after this many kills, in longer runs after more.
 const KILLS_PER_HOUR_MIN: usize = 20;
+/// Tables of a store without ended orders.
+const PRICE_TABLES: usize = 3;
 /// Most hours that a run jumps ahead: markets whose end is further away stay open throughout.
 const HOURS_MAX: usize = 24;
 
@@ -58,6 +60,8 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
         // Everything that may change between two starts changes.
         place.set("engine", "shards", &chance.between(1, 3).to_string());
         place.set("journal", "durability", chance.pick::<&str>(&["\"process\"", "\"process\"", "\"power\""]));
+        place.set("history", "hot_seconds", chance.pick::<&str>(&["1", "1", "300"]));
+        place.set("history", "hot_rows_max", chance.pick::<&str>(&["16", "16", "4096"]));
         if total.whole_log_kills(kills) < cases.count() {
             place.set("journal", "segment_bytes", chance.pick::<&str>(&["1048576", "2097152", "1052672"]));
             place.set("journal", "checkpoint_segments", "1");
@@ -114,6 +118,8 @@ fn killed_at_random_nothing_is_lost_and_nothing_happens_twice() {
     if kills >= 200 {
         assert!(total.recycled && total.from_older_snapshot > 0, "the log was long enough to recycle segments");
         assert!(total.torn_bytes > 0, "some ends were torn");
+        let tables = fs::read_dir(place.data().join("history/store/keyspaces")).expect("the store is there").count();
+        assert!(tables > PRICE_TABLES, "ended orders have left memory");
     }
 }
 

@@ -20,7 +20,7 @@ fn rows_behave_like_a_vec() {
     rows[7] = 1;
     assert_eq!(rows[7], 1);
     assert_eq!((&rows).into_iter().count(), 50);
-    assert!(rows.runs().eq([0..50]));
+    assert!(rows.runs().eq(std::iter::once(0..50)));
     // Reserving changes nothing else, for any count.
     for coming in [0, 1, 5, 16, 17, 40, 100] {
         let (mut roomy, mut grown) = (Rows::<_>::new(), Rows::<_>::new());
@@ -70,7 +70,7 @@ fn compare_all(rows: &Rows<Row>, known: &BTreeMap<usize, usize>, dice: &mut Dice
     assert!(rows.range(span.clone()).rev().map(|(number, row)| (number, row.0)).eq(expected().rev()));
     // From both ends alternately, each row is visited once.
     let (mut both, mut seen) = (rows.range(span.clone()), 0);
-    while let Some(_) = if seen % 2 == 0 { both.next() } else { both.next_back() } {
+    while (if seen % 2 == 0 { both.next() } else { both.next_back() }).is_some() {
         seen += 1;
     }
     assert_eq!(seen, expected().count());
@@ -126,9 +126,9 @@ fn rows_leave_in_any_order_and_keep_their_numbers() {
             }
             if puts && end > 0 {
                 let number = dice.below(end as u64) as usize;
-                if !known.contains_key(&number) {
+                if let std::collections::btree_map::Entry::Vacant(place) = known.entry(number) {
                     rows.put(number, (number, alive.clone()));
-                    known.insert(number, number);
+                    place.insert(number);
                 }
             }
             if leaves && let Some((number, _)) = known.pop_first() {

@@ -92,7 +92,10 @@ impl Place {
         for user in users {
             let cash = user.wallet_of(WalletKind::Api).map_or(0, |wallet| wallet.cash.0);
             let reserved: i64 = user.open_orders().map(|order| order.reserved_cash().0).sum();
-            let (orders, open, fills) = (user.orders().len(), user.open_orders_count(), user.fills().len());
+            let (left_orders, left_fills) =
+                user.departed().map_or((0, 0), |left| (left.orders as usize, left.fills as usize));
+            let (orders, fills) = (user.orders().len() + left_orders, user.fills().len() + left_fills);
+            let open = user.open_orders_count();
             kept.orders += orders as u64;
             writeln!(kept.text, "{} {cash} {reserved} {orders} {open} {fills}", user.id)
                 .expect("writing to a string succeeds");

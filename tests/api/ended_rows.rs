@@ -15,9 +15,9 @@ const PAGES_MAX: usize = 40;
 
 /// Orders with every end, with and without ids, signed and not, filled in parts, in two wallets; positions that were
 /// closed by a sale and by a resolution. Returns their ids and those of their hashes.
-fn lived(world: &mut World, client: &mut Client) -> (Vec<i64>, Vec<String>) {
+fn lived(world: &World, client: &mut Client) -> (Vec<i64>, Vec<String>) {
     let (mut made, mut hashes) = (Vec::new(), Vec::new());
-    let m = world.markets.clone();
+    let m = &world.markets;
     let sandbox = int(&client.post("/v1/me/wallets", &json!({"kind": "SANDBOX"})).expect(201), "/id");
     for round in 0..4 {
         for body in [
@@ -139,7 +139,7 @@ fn answers_do_not_depend_on_where_rows_are() {
     let cases = Cases::of("answers from memory and store");
     let mut world = World::start_with(2, leaving_soon);
     let mut client = world.user(0);
-    let (made, hashes) = lived(&mut world, &mut client);
+    let (made, hashes) = lived(&world, &mut client);
     let address = text(&client.get("/v1/me").expect(200), "/address").to_owned();
     let targets: Vec<String> =
         targets(&world, &made, &hashes).into_iter().map(|target| target.replace("{address}", &address)).collect();

@@ -75,9 +75,10 @@ impl Shards {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use edge::ended_rows::{EndedAnswer, Unread, answered};
+    use edge::ended_rows::{EndedAnswer, FoundCommand, Unread, answered};
     use edge::testing::{OneOrder, one_ended_order};
     use engine::command::Query;
+    use engine::look_up::LookUp;
     use engine::time::Timestamp;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -96,6 +97,10 @@ mod tests {
                     answered(Ok(answer))
                 }
             }
+        }
+
+        fn look_up(&self, _: Box<LookUp>) -> FoundCommand {
+            answered(Err(Unread::Unreadable))
         }
     }
 

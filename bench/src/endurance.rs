@@ -358,7 +358,7 @@ mod tests {
                 unanswered: 0,
                 codes: String::new(),
                 orders,
-                anonymous_bytes: 300 * orders,
+                anonymous_bytes: 300_000,
                 log_bytes: 512 << 20,
                 snapshots_bytes: 0,
             };
@@ -400,7 +400,7 @@ mod tests {
                 &["p99.9", "memory", "disk"],
                 minutes(|number, minute| {
                     let times = number as u64 * number as u64 + 1;
-                    (minute.p999_nanos, minute.anonymous_bytes) = (1_000 * times, 1_000 * times * minute.orders);
+                    (minute.p999_nanos, minute.anonymous_bytes) = (1_000 * times, 1_000 * times);
                     minute.log_bytes *= times;
                 }),
             ),

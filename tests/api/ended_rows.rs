@@ -26,8 +26,8 @@ fn lived(world: &World, client: &mut Client) -> (Vec<i64>, Vec<String>) {
             market(&m.vote, "BUY", "0.65", "10"),
             market(&m.rain, "SELL", "0.01", "5"),
             changed(&limit(&m.rain, "BUY", "0.20", "10"), &json!({"time_in_force": "FOK"})),
-            changed(&market(&m.coin, "BUY", "0.99", "3"), &json!({"wallet_id": sandbox})),
-            changed(&market(&m.coin, "SELL", "0.01", "3"), &json!({"wallet_id": sandbox})),
+            changed(&market(&m.coin, "BUY", "0.99", "6"), &json!({"wallet_id": sandbox})),
+            changed(&market(&m.coin, "SELL", "0.01", "6"), &json!({"wallet_id": sandbox})),
         ] {
             let answer = client.post("/v1/orders", &body);
             made.push(match answer.header("X-Svc-Order-Id") {

@@ -86,11 +86,12 @@ pub const LAYERS: [Layer; 18] = [
 
 /// Folders of a package that may name only these other folders of it. A folder without an entry may name every folder,
 /// except in a circle.
-const FOLDERS: [(&str, &str, &[&str]); 18] = [
+const FOLDERS: [(&str, &str, &[&str]); 19] = [
     ("engine", "market", &[]),
     ("engine", "book", &["market"]),
     ("engine", "state", &["book", "market"]),
-    ("engine", "decide", &["book", "market", "state"]),
+    ("engine", "look_up", &["book", "market", "state"]),
+    ("engine", "decide", &["book", "look_up", "market", "state"]),
     ("edge", "settings", &[]),
     ("edge", "http", &["settings"]),
     ("edge", "api", &["http", "settings"]),

@@ -10,6 +10,7 @@
 //! needs rows which have left memory is answered in part ([`elsewhere`]). Not here: the thread of a shard, the destination
 //! of records, the clients that wait for answers.
 
+mod admission;
 mod alerts;
 mod backtests;
 mod beats;
@@ -52,7 +53,7 @@ use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
 use crate::reject::Reject;
 use crate::ring::Ring;
-use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules, WAIT_MAX_US};
+use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules};
 use crate::time::Timestamp;
 use crate::user::Users;
 use cycle::Cycles;
@@ -357,70 +358,6 @@ impl<R> Shard<R> {
         }
         self.now = self.now.max(now);
         self.hourly.reach(self.now);
-    }
-
-    /// Refuses a command before it runs: after a wait of more than 2 s, or if the log has no room.
-    fn admit(&self, command: &Command, received_at: Timestamp, outbox: &impl Outbox<R>) -> Result<(), Reject> {
-        let need = match command {
-            // Background work waits for room in its own way, and not for the user's turn. A use that is not recorded
-            // is not a loss.
-            Command::Query(_)
-            | Command::MeetPrints
-            | Command::Cycle { .. }
-            | Command::Depart(_)
-            | Command::Settle { .. }
-            | Command::EndLookUp { .. }
-            | Command::NoteKeyUsed { .. } => return Ok(()),
-            Command::Found(_) => unreachable!("a command that was looked up was unpacked"),
-            Command::Place(_)
-            | Command::PlaceBatch(_)
-            | Command::CreateUser(_)
-            | Command::IssueKey(_)
-            | Command::RotateKey { .. }
-            | Command::OpenWallet { .. }
-            | Command::ResetWallet { .. }
-            | Command::ResetApiWallet { .. }
-            | Command::CreateBacktest(_)
-            | Command::OpenCompetition { .. }
-            | Command::NoteCustomer { .. }
-            | Command::Bill(_)
-            | Command::AddAlertTarget(_)
-            | Command::NoteAlert { .. }
-            | Command::Notify { .. }
-            | Command::NoteEmail { .. } => Room::Ample,
-            Command::SetGrant { .. }
-            | Command::RenameKey { .. }
-            | Command::RevokeKey { .. }
-            | Command::Cancel { .. }
-            | Command::CancelOrders { .. }
-            | Command::CancelAll { .. }
-            | Command::CancelMarket { .. }
-            | Command::RelabelWallet { .. }
-            | Command::ArchiveWallet { .. }
-            | Command::Beat { .. }
-            | Command::BeatByName { .. }
-            | Command::EndBeats
-            | Command::StartBacktest { .. }
-            | Command::EndBacktest { .. }
-            | Command::ChangeAlertTarget { .. }
-            | Command::RemoveAlertTarget { .. }
-            | Command::ChooseMail { .. } => Room::ReserveOnly,
-        };
-        if self.now.since(received_at) > WAIT_MAX_US {
-            return Err(Reject::WaitedTooLong);
-        }
-        match (outbox.room(), need) {
-            (Room::Ample, _) | (Room::ReserveOnly, Room::ReserveOnly) => Ok(()),
-            _ => Err(Reject::NoRoom),
-        }
-    }
-
-    /// Whether the key of the request is still usable. Keys are never removed from a user, so an unknown key was never
-    /// issued and has no end.
-    fn key_usable(&self, owner: UserId, command: &Command) -> Result<(), Reject> {
-        let Some(key) = command.authorising_key() else { return Ok(()) };
-        let key = self.users.get(owner).and_then(|user| user.key(key));
-        key.map_or(Ok(()), |key| key.usable(self.now))
     }
 
     fn run(

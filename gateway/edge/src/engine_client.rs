@@ -134,27 +134,24 @@ impl EngineClient {
     /// # Errors
     /// [`AskError`] if no answer is released within [`ANSWER_DEADLINE_US`], or none can be.
     pub async fn ask(&self, owner: UserId, command: Command, received_at: Timestamp) -> Result<Answer, AskError> {
-        // The wait is a separate future. So the future of a request that is answered immediately stays small.
-        let waiting = match self.hand_over(owner, command, received_at) {
-            Handed::Answered(Ok(Answer::Elsewhere(rest))) => {
-                let begun = self.clock.deadline_from(received_at);
-                return Box::pin(self.complete(rest, begun)).await;
-            }
-            Handed::Answered(Ok(Answer::LookUp(look_up))) => {
-                let begun = self.clock.deadline_from(received_at);
-                return Box::pin(self.look_up(look_up, begun)).await;
-            }
-            Handed::Answered(answer) => return answer,
-            Handed::Waits(waiting) => waiting,
+        // What takes longer is a separate future. So the future of a request that is answered immediately stays small.
+        let longer = match self.hand_over(owner, command, received_at) {
+            Handed::Answered(answer) if !needs_ended(&answer) => return answer,
+            handed => Box::pin(self.finish(handed, self.clock.deadline_from(received_at))),
         };
-        Box::pin(self.wait_and_look_up(waiting)).await
+        longer.await
     }
 
-    async fn wait_and_look_up(&self, waiting: Waiting) -> Result<Answer, AskError> {
-        let begun = waiting.begun;
-        match self.wait(waiting).await {
-            Ok(Answer::LookUp(look_up)) => self.look_up(look_up, begun).await,
-            answer => answer,
+    /// Waits for the answer, and reads the ended rows that it needs. The deadline counts from `begun`.
+    async fn finish(&self, handed: Handed, begun: Timestamp) -> Result<Answer, AskError> {
+        let answer = match handed {
+            Handed::Answered(answer) => answer?,
+            Handed::Waits(waiting) => self.wait(waiting).await?,
+        };
+        match answer {
+            Answer::Elsewhere(rest) => self.complete(rest, begun).await,
+            Answer::LookUp(look_up) => self.look_up(look_up, begun).await,
+            answer => Ok(answer),
         }
     }
 
@@ -258,18 +255,20 @@ impl EngineClient {
     async fn wait(&self, waiting: Waiting) -> Result<Answer, AskError> {
         let Waiting { mut receiver, handed_at, begun, changes } = waiting;
         // The call may have answered it already.
-        match receiver.try_recv() {
-            Ok(Answer::Elsewhere(rest)) => return self.complete(rest, begun).await,
-            Ok(answer) => return in_time(answer, handed_at, begun, changes),
-            Err(_) => {}
+        if let Ok(answer) = receiver.try_recv() {
+            return in_time(answer, handed_at, begun, changes);
         }
         match tokio::time::timeout(self.left(begun), receiver).await {
-            Ok(Ok(Answer::Elsewhere(rest))) => self.complete(rest, begun).await,
             Ok(Ok(answer)) => in_time(answer, self.clock.steady(), begun, changes),
             // The slot was dropped: the log is poisoned, or the core is gone.
             Ok(Err(_)) | Err(_) => Err(AskError::Unknown),
         }
     }
+}
+
+/// Whether rows that have left memory must be read before there is an answer.
+fn needs_ended(answer: &Result<Answer, AskError>) -> bool {
+    matches!(answer, Ok(Answer::Elsewhere(_) | Answer::LookUp(_)))
 }
 
 /// Ends a look-up that has no outcome: the rows cannot be read, or the client has gone. The later commands of its user

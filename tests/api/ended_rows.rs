@@ -1,5 +1,5 @@
 //! Answers about what has ended are the same bytes before and after its rows have left memory: every list and lookup, both
-//! dialects, exports, analysis, portfolio, equity, with the cursors of before (gateway/docs/trading.md §3).
+//! dialects, exports, analysis, portfolio, with the cursors of before (gateway/docs/trading.md §3).
 
 use crate::clob_bodies::{signed, v1};
 use serde_json::json;
@@ -77,8 +77,6 @@ fn targets(world: &World, made: &[i64], hashes: &[String]) -> Vec<String> {
         targets.push(format!("/v1/account/settlements?limit=2{wallet}"));
         targets.push(format!("/v1/account/portfolio?x=1{wallet}"));
         targets.push(format!("/v1/account/balance?x=1{wallet}"));
-        targets.push(format!("/v1/account/equity?days=2{wallet}"));
-        targets.push(format!("/v1/account/equity?fidelity=minute{wallet}"));
         targets.push(format!("/v1/account/profile-analysis?recent_trades=20{wallet}"));
         targets.push(format!("/v1/export/trades.csv?x=1{wallet}"));
         targets.push(format!("/v1/export/settlements.csv?x=1{wallet}"));
@@ -104,8 +102,8 @@ fn targets(world: &World, made: &[i64], hashes: &[String]) -> Vec<String> {
             targets.push(format!("/v1/data/orders?dialect={dialect}&id={order}"));
         }
     }
-    for path in ["/positions", "/trades", "/activity", "/closed-positions", "/value"] {
-        targets.push(format!("{path}?user={{address}}&limit=3&sizeThreshold=0"));
+    for path in ["positions", "trades", "value", "v2/positions", "v2/trades", "v2/value"] {
+        targets.push(format!("/v1/data-api/{path}?user={{address}}"));
     }
     targets
 }
@@ -126,7 +124,7 @@ fn answers(client: &mut Client, targets: &[String]) -> BTreeMap<String, (u16, Ve
             let page: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             let cursor = page.get("next_cursor").and_then(|cursor| cursor.as_str()).filter(|cursor| *cursor != "LTE=");
             let joint = if target.contains('?') { '&' } else { '?' };
-            next = cursor.map(|cursor| format!("{target}{joint}next_cursor={cursor}"));
+            next = cursor.map(|cursor| format!("{target}{joint}next_cursor={cursor}&cursor={cursor}"));
             pages += 1;
             all.insert(at, shown(&answer));
         }
@@ -137,10 +135,14 @@ fn answers(client: &mut Client, targets: &[String]) -> BTreeMap<String, (u16, Ve
 #[test]
 fn answers_do_not_depend_on_where_rows_are() {
     let cases = Cases::of("answers from memory and store");
-    let mut world = World::start_with(2, leaving_soon);
+    let mut world = World::start_with(2, |place| {
+        leaving_soon(place);
+        place.set("venue", "facade", "true");
+    });
     let mut client = world.user(0);
     let (made, hashes) = lived(&world, &mut client);
-    let address = text(&client.get("/v1/me").expect(200), "/address").to_owned();
+    let trades = client.get("/v1/data/trades?dialect=strict").expect(200);
+    let address = text(&trades, "/data/0/maker_address").to_owned();
     let targets: Vec<String> =
         targets(&world, &made, &hashes).into_iter().map(|target| target.replace("{address}", &address)).collect();
     let before = answers(&mut client, &targets);

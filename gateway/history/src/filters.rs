@@ -28,7 +28,7 @@ pub use files::FilterError;
 use engine::id::UserId;
 use engine::look_up::filters::{FilterKey, Filters, Kind, May};
 use engine::time::Timestamp;
-use files::{About, Files, SpanFile};
+use files::{About, Files, Name, SpanFile};
 use span::{Span, place_of};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -128,7 +128,7 @@ pub struct FilterWriter {
     spans: [Vec<Written>; Kind::ALL.len()],
     covers_from: [u32; Kind::ALL.len()],
     /// Names since the last [`FilterWriter::sync`].
-    added: Vec<(Kind, u64, u32)>,
+    added: Vec<Name>,
     /// The log's number up to which the names of rows that left memory are on disk.
     upto: u64,
     /// A write has failed: what is on disk is uncertain, so nothing more is promised.

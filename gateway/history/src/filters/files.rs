@@ -77,6 +77,9 @@ impl From<io::Error> for FilterError {
     }
 }
 
+/// A name as filters hold it: its kind, its place in a span, the hour of its placement.
+pub type Name = (Kind, u64, u32);
+
 /// The file of one span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanFile {
@@ -170,7 +173,7 @@ impl Files {
     }
 
     /// Reads the names of whole batches, cuts off what follows, and returns the last number of the log.
-    pub fn read_names(&mut self) -> Result<(Vec<(Kind, u64, u32)>, u64), FilterError> {
+    pub fn read_names(&mut self) -> Result<(Vec<Name>, u64), FilterError> {
         let Some((_, file)) = &mut self.names else { return Ok((Vec::new(), 0)) };
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
@@ -194,7 +197,7 @@ impl Files {
     }
 
     /// Appends names, up to a number of the log, and syncs.
-    pub fn append(&mut self, names: &[(Kind, u64, u32)], upto: u64) -> Result<(), FilterError> {
+    pub fn append(&mut self, names: &[Name], upto: u64) -> Result<(), FilterError> {
         let mut bytes = Vec::with_capacity(names.len() * NAME_BYTES + BATCH_BYTES);
         let (batches, last) = names.as_chunks::<BATCH_NAMES_MAX>();
         // Only the last batch says that all names are there.
@@ -329,7 +332,7 @@ fn read_about(bytes: &[u8]) -> Option<(u128, u64, About)> {
     is_ours.then_some((log, names, about))
 }
 
-fn put_batch(names: &[(Kind, u64, u32)], upto: u64, out: &mut Vec<u8>) {
+fn put_batch(names: &[Name], upto: u64, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend((names.len() as u32).to_le_bytes());
     out.extend(upto.to_le_bytes());
@@ -350,7 +353,7 @@ fn batch_checksum(batch: &[u8]) -> u32 {
     crc32c::crc32c_append(checksum, &batch[BATCH_BYTES..])
 }
 
-type Batch<'a> = (Vec<(Kind, u64, u32)>, u64, &'a [u8]);
+type Batch<'a> = (Vec<Name>, u64, &'a [u8]);
 
 /// The first batch with its number of the log, and what follows it; `None` if there is not a whole one.
 fn read_batch(bytes: &[u8]) -> Option<Batch<'_>> {

@@ -92,7 +92,7 @@ impl Span {
 
     /// The block of a name, and its bit in each word.
     fn spot(&self, place: u64) -> (&Block, [u64; WORDS]) {
-        let block = (u128::from(place) * self.blocks.len() as u128 >> 64) as usize;
+        let block = ((u128::from(place) * self.blocks.len() as u128) >> 64) as usize;
         // The block has used the high bits.
         let bits = mix(place);
         (&self.blocks[block], std::array::from_fn(|word| 1 << (bits >> (6 * word) & 63)))

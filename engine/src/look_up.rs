@@ -1,5 +1,5 @@
 //! Commands that need rows which left memory. The engine never reads the history store: it hands the command back as a
-//! [`LookUp`]; the caller reads what is wanted and sends the command again with its [`Findings`], which are decided as
+//! [`LookUp`]; the caller reads what is wanted and sends the command again with its findings, which are decided as
 //! if the rows were in memory.
 //!
 //! ```text

@@ -9,7 +9,7 @@
 //! A filter covers a *span* of hours. Names are added to the newest span of their kind, with the hour of their order's
 //! placement; a span counts for a question about a time as long as it has a name of that time or later. A fixed hour to
 //! a span would make a question about three days read 72 cache lines, with 72 chances of a false answer. So a span
-//! grows until it covers [`SPAN_HOURS`], if memory allows. Some ten of them answer a question, with a false-positive
+//! grows until it covers some eight hours, if memory allows. About ten of them answer a question, with a false-positive
 //! rate below 1 % together.
 //!
 //! All spans are in memory, read from their files when they are opened. If they exceed the bound of bytes, the oldest

@@ -120,7 +120,7 @@ impl Mover {
     }
 }
 
-/// Leaves out what is beyond so many orders.
+/// Leaves out what is beyond this many orders.
 fn shorten(leaving: &mut Vec<Leaving>, orders_max: usize) {
     let mut left = orders_max;
     for of in &mut *leaving {

@@ -410,8 +410,9 @@ fn only_a_signed_event_is_read() {
         refused += 1;
         cases.one();
     }
-    for (secs, accepted) in [(-301_i64, false), (301, false), (-290, true), (290, true)] {
-        let header = signature(&body, now.saturating_add_signed(secs));
+    // The clock of the server goes on meanwhile: the exact bounds are rows of the unit test of signatures.
+    for (secs, accepted) in [(-301_i64, false), (420, false), (-180, true), (180, true)] {
+        let header = signature(&body, unix_now().saturating_add_signed(secs));
         let answer = send(&body, &[&header]);
         match accepted {
             true => _ = answer.expect(200),

@@ -18,12 +18,12 @@ const HOOKS: &str = "/v1/integrations/webhook";
 const CHATS: &str = "/v1/integrations/discord";
 const PREFERENCES: &str = "/v1/integrations/email/preferences";
 
-/// Targets on loopback, chats without TLS, and short pauses between attempts.
+/// Targets on loopback, chats without TLS, short pauses between attempts, and time for a slow machine.
 fn private(place: &mut ServerDir) {
     place.set("integrations", "allow_private_targets", "true");
     place.set("integrations", "chat_hosts", "[\"127.0.0.1\"]");
     place.set("integrations", "first_retry_ms", "10");
-    place.set("integrations", "timeout_ms", "500");
+    place.set("integrations", "timeout_ms", "20000");
 }
 
 fn with_mail(place: &mut ServerDir) {
@@ -270,7 +270,10 @@ fn settlements_keys_and_resolutions_arrive() {
 #[test]
 fn what_fails_is_repeated_given_up_and_switched_off() {
     let cases = Cases::of("failures");
-    let world = World::start_with(1, private);
+    let world = World::start_with(1, |place| {
+        private(place);
+        place.set("integrations", "timeout_ms", "2000");
+    });
     let mut client = world.user(0);
     let elsewhere = Receiver::start(Behaviour::Status(200));
     // (how it fails, a part of the error, the status)
@@ -278,7 +281,7 @@ fn what_fails_is_repeated_given_up_and_switched_off() {
         (Behaviour::Status(500), "answered 500", Some(500)),
         (Behaviour::Status(301), "answered 301", Some(301)),
         (Behaviour::Redirect(elsewhere.url("/private")), "redirects are not followed", Some(307)),
-        (Behaviour::Stall, "no answer within 500 ms", None),
+        (Behaviour::Stall, "no answer within 2000 ms", None),
         (Behaviour::Cut, "broke the connection", None),
         (Behaviour::Garbage, "broke the connection", None),
     ] {

@@ -89,7 +89,7 @@ fn a_date_that_is_reached_ends_an_order() {
     let rain = &world.markets.rain;
     client.post("/v1/orders", &market(rain, "BUY", "0.42", "20")).expect(200);
     let before = balance(&mut client);
-    let soon = unix_now() + 2;
+    let soon = unix_now() + 6;
     let mut ids = Vec::new();
     for body in [limit(rain, "BUY", "0.37", "20"), limit(rain, "SELL", "0.90", "20")] {
         for expiration in [json!(soon), json!(soon.to_string())] {

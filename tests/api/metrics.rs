@@ -341,8 +341,8 @@ fn there_is_one_path_and_one_method() {
         "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
     ] {
         let answer = send_raw(admin, head.as_bytes());
-        let response = answer.response.expect("an answer");
-        assert!(answer.closed && response.status == 200, "{head:?}: {}", response.status);
+        let response = answer.response.as_ref().expect("an answer");
+        assert!(answer.ends() && response.status == 200, "{head:?}: {}", response.status);
         Exposition::read(response.text()).unwrap_or_else(|why| panic!("{head:?}: {why}"));
         cases.one();
     }

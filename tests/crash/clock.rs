@@ -76,7 +76,7 @@ fn away(moment: &Value) -> i64 {
 #[test]
 fn a_leap_is_reported_and_expiry_waits() {
     let cases = Cases::of("effects of a leap ahead");
-    let mut world = world("8");
+    let mut world = world("30");
     let clock = clock_of(&world.server);
     assert_eq!((text(&clock, "/start"), text(&clock, "/sweeps")), ("ok", "running"));
     let mut user = world.user(0);
@@ -99,7 +99,7 @@ fn a_leap_is_reported_and_expiry_waits() {
     assert!(metrics.value("papertape_clock_ahead_seconds", &[]).abs() < 60.0);
     eventually("the warning", || (warnings(&world.server.output()) == 1).then_some(()));
     for part in
-        ["100 days before", "If this server was off for that long, nothing is wrong", "clock set-back", "For 8 s"]
+        ["100 days before", "If this server was off for that long, nothing is wrong", "clock set-back", "For 30 s"]
     {
         assert!(world.server.output().contains(part), "{part:?} is not in {}", world.server.output());
         cases.one();
@@ -111,14 +111,14 @@ fn a_leap_is_reported_and_expiry_waits() {
     // Slightly longer than several cycles.
     std::thread::sleep(Duration::from_millis(400));
     let waiting = order(&mut user, dying);
-    assert!(started.elapsed() < Duration::from_secs(8), "the machine is too slow for this test");
+    assert!(started.elapsed() < Duration::from_secs(30), "the machine is too slow for this test");
     assert_eq!((text(&waiting, "/status"), text(&waiting, "/filled_quantity")), ("PENDING", "0"), "{waiting}");
     cases.one();
     let ended = eventually("the order to expire", || {
         Some(order(&mut user, dying)).filter(|order| order["status"] != "PENDING")
     });
     assert_eq!((text(&ended, "/status"), text(&ended, "/filled_quantity")), ("CANCELLED", "0"), "{ended}");
-    assert!(started.elapsed() >= Duration::from_secs(8), "the wait is as long as configured");
+    assert!(started.elapsed() >= Duration::from_secs(30), "the wait is as long as configured");
     eventually("the status to report it", || (clock_of(&world.server)["sweeps"] == "running").then_some(()));
     assert_eq!(scrape(world.server.admin().expect("a listener")).value("papertape_clock_sweeps_waiting", &[]), 0.0);
     world.server.kill();

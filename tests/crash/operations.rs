@@ -140,14 +140,7 @@ fn a_first_start_is_ready_to_be_tried() {
     // And only on a listener that no other machine can reach.
     fs::remove_dir_all(place.data()).expect("the directory can be removed");
     place.set("server", "listen", "\"0.0.0.0:0\"");
-    let starting = place.spawn_with(&[], &[]);
-    let output = std::thread::scope(|scope| {
-        let pid = starting.pid();
-        let ended = scope.spawn(move || starting.ended());
-        std::thread::sleep(Duration::from_secs(2));
-        signal(pid, "TERM");
-        ended.join().expect("an end").1
-    });
+    let output = place.start().stop();
     assert!(output.contains("0.0.0.0:") && !output.contains("svc_live_"), "{output}");
     cases.add(4);
 }

@@ -4,6 +4,7 @@
 //! HTTP), and because a silent retry of a POST would hide exactly what the crash test looks for.
 
 use serde_json::Value;
+use std::cell::RefCell;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -242,11 +243,27 @@ impl Client {
 pub struct RawAnswer {
     /// The first answer, if the bytes are one.
     pub response: Option<Response>,
-    /// Whether the server closed the connection after it.
-    pub closed: bool,
+    /// What follows on the connection.
+    rest: RefCell<BufReader<TcpStream>>,
 }
 
-/// Sends the bytes unchanged; reads one answer, and whether the server then closes.
+impl RawAnswer {
+    /// Whether the server closes the connection after the answer, without another byte. Waits for it.
+    pub fn ends(&self) -> bool {
+        match self.rest.borrow_mut().read(&mut [0; 1]) {
+            Ok(count) => count == 0,
+            Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut),
+        }
+    }
+
+    /// Whether the connection is still open a moment after the answer.
+    pub fn stays_open(&self) -> bool {
+        let set = self.rest.borrow().get_ref().set_read_timeout(Some(Duration::from_millis(300)));
+        set.is_ok() && !self.ends()
+    }
+}
+
+/// Sends the bytes unchanged and reads one answer.
 pub fn send_raw(address: SocketAddr, bytes: &[u8]) -> RawAnswer {
     let mut stream = connect(address).expect("the server accepts connections");
     // The server may answer and close before it has read everything.
@@ -261,18 +278,11 @@ pub fn ask_raw(address: SocketAddr, bytes: &[u8]) -> Option<Response> {
     read_response(&mut BufReader::new(stream), false).ok()
 }
 
-/// Reads one answer and whether the server then closes on its own.
+/// Reads one answer.
 pub fn read_raw(stream: TcpStream) -> RawAnswer {
     let mut reader = BufReader::new(stream);
     let response = read_response(&mut reader, false).ok();
-    // A connection that stays open sends nothing more; a short look is enough to see one that closed.
-    let _ = reader.get_ref().set_read_timeout(Some(Duration::from_millis(300)));
-    let closed = match reader.read(&mut [0; 1]) {
-        Ok(0) => true,
-        Ok(_) => false,
-        Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut),
-    };
-    RawAnswer { response, closed }
+    RawAnswer { response, rest: RefCell::new(reader) }
 }
 
 /// A connection with a read timeout.

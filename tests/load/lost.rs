@@ -30,8 +30,8 @@ fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::S
 fn acknowledged_orders_survive_the_server() {
     let cases = Cases::of("kills");
     let runs = [
-        ("--rate 300 --duration 7 --connections 3 --pipeline 4 --check", true),
-        ("--rate 2000 --duration 6 --connections 2 --transport ws --pipeline 8 --check", true),
+        ("--rate 300 --duration 20 --connections 3 --pipeline 4 --check", true),
+        ("--rate 2000 --duration 20 --connections 2 --transport ws --pipeline 8 --check", true),
         ("--rate max --duration 4 --connections 2 --pipeline 8", false),
         ("--rate 300 --duration 4 --connections 2 --transport ws --check", false),
     ];

@@ -294,7 +294,7 @@ const FAULTS: &[Row] = &[
 fn after_any_fault_a_book_is_right_or_stale() {
     let cases = Cases::of("faults of a venue");
     let (mut scene, (market, other)) = Scene::start(|fake, place| {
-        place.set("flags", "trade_quote_max_age_ms", "1000");
+        place.set("flags", "trade_quote_max_age_ms", "3000");
         // A silent venue is not an outage here.
         place.set("venue", "outage_after_ms", "60000");
         (fake.list(41), fake.list(42))

@@ -2,7 +2,7 @@
 
 mod served;
 
-use served::{HEADLESS, Served, serve_table, statuses, text_until_closed, with_server};
+use served::{HEADLESS, PATIENCE, Served, serve_table, statuses, text_until_closed, with_server};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -177,17 +177,17 @@ fn what_follows_a_body_of_two_lengths_is_never_answered() {
 fn slow_peers_meet_their_deadlines() {
     with_server(SHORT, async |served: Served| {
         // Nothing at all, and half a head: 100 ms. A body that does not arrive: 100 ms and an error envelope.
-        for (sent, at_least, at_most, status) in [
-            ("", 90, 290, None),
-            ("GET /v1/time HT", 90, 290, None),
-            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n{", 90, 600, Some(400)),
+        for (sent, at_least, status) in [
+            ("", 90, None),
+            ("GET /v1/time HT", 90, None),
+            ("POST /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n{", 90, Some(400)),
             // Answered, then idle: 300 ms.
-            ("GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n", 290, 900, Some(200)),
+            ("GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n", 290, Some(200)),
         ] {
             let started = Instant::now();
             let text = served.exchange(sent.as_bytes()).await;
             let took = started.elapsed().as_millis();
-            assert!((at_least..=at_most).contains(&took), "{sent:?} took {took} ms");
+            assert!(took >= at_least, "{sent:?} took {took} ms");
             assert_eq!(statuses(&text).first().copied().filter(|s| *s != 408), status, "{sent:?}: {text}");
         }
         // A head that arrives in drips still has a deadline, also on a connection that was idle before.
@@ -196,18 +196,18 @@ fn slow_peers_meet_their_deadlines() {
         let mut piece = [0; 1_024];
         assert!(stream.read(&mut piece).await.unwrap() > 0);
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let started = Instant::now();
-        for letter in b"GET /v1/time?aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" {
-            if stream.write_all(&[*letter]).await.is_err() {
-                break;
+        let (mut reading, mut writing) = stream.into_split();
+        let drips = async {
+            let _ = writing.write_all(b"GET /v1/time?").await;
+            while writing.write_all(b"a").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            if started.elapsed() > Duration::from_millis(400) {
-                break;
-            }
-        }
-        text_until_closed(&mut stream).await;
-        assert!(started.elapsed() < Duration::from_millis(700), "{:?}", started.elapsed());
+        };
+        let end = async { while reading.read(&mut piece).await.is_ok_and(|count| count > 0) {} };
+        let ended = async {
+            tokio::select! { () = end => {}, () = drips => {} }
+        };
+        assert!(tokio::time::timeout(PATIENCE, ended).await.is_ok(), "an endless head is still read");
     });
 }
 
@@ -221,7 +221,7 @@ fn a_peer_that_does_not_read_is_disconnected() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         while served.connections.open() > 0 {
-            assert!(started.elapsed() < Duration::from_secs(3), "still held");
+            assert!(started.elapsed() < PATIENCE, "still held");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         drop(stream);
@@ -404,7 +404,7 @@ fn answers_before_a_malformed_request_are_not_lost() {
         let mut stream = served.connect().await;
         stream.write_all(format!("{good}GET /v1/ti").as_bytes()).await.unwrap();
         let mut piece = [0; 1_024];
-        let count = tokio::time::timeout(Duration::from_secs(2), stream.read(&mut piece)).await.unwrap().unwrap();
+        let count = tokio::time::timeout(PATIENCE, stream.read(&mut piece)).await.unwrap().unwrap();
         assert_eq!(statuses(&String::from_utf8_lossy(&piece[..count])), [200]);
         stream.write_all(b"me HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
         assert_eq!(statuses(&text_until_closed(&mut stream).await), [200]);
@@ -486,7 +486,7 @@ fn the_longest_idle_connection_makes_room() {
                 assert!(begun.read(&mut [0; 1_024]).await.unwrap() > 0);
                 let mut busy = served.connect().await;
                 busy.write_all(format!("GET /v1/slow HTTP/1.1\r\nHost: x\r\n{lines}\r\n").as_bytes()).await.unwrap();
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
                 assert_eq!((served.connections.open(), served.connections.made_room()), (4, 0));
 
                 let mut first = served.connect().await;
@@ -521,7 +521,7 @@ fn the_longest_idle_connection_makes_room() {
                     stream.write_all(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
                     busy.push(stream);
                 }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
                 assert_eq!(served.exchange(b"GET /v1/time HTTP/1.1\r\nHost: x\r\n\r\n").await, "");
                 assert_eq!((served.connections.open(), served.connections.refused()), (4, 1));
                 for mut stream in busy {

@@ -22,7 +22,7 @@ fn echo(call: Call) -> Running {
 
 fn slow(_: Call) -> Running {
     Box::pin(async {
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        tokio::time::sleep(Duration::from_millis(1_000)).await;
         Ok(Reply::json(b"\"slow\"".to_vec()))
     })
 }
@@ -59,6 +59,9 @@ pub const HEADLESS: &[Route] = &[
     Route::post("/v1/echo", "echo").rate(RateClass::Exempt).body(BodyKind::Optional).headless().run(echo),
     Route::post("/v1/keyed", "keyed").auth(Auth::Key).headless().run(echo),
 ];
+
+/// How long a test waits for what must happen.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Served {
     pub address: std::net::SocketAddr,
@@ -110,7 +113,7 @@ pub async fn text_until_closed(stream: &mut TcpStream) -> String {
             bytes.extend_from_slice(&piece[..count]);
         }
     };
-    let closed = tokio::time::timeout(Duration::from_secs(5), read).await;
+    let closed = tokio::time::timeout(PATIENCE, read).await;
     assert!(closed.is_ok(), "still open after: {}", String::from_utf8_lossy(&bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -13,9 +13,10 @@ pub use sink::{Folder, Sink, Stream, TarFile};
 pub(crate) use sink::{sync_folders, sync_parent};
 
 use crate::check;
-use ::history::StoreFile;
+use ::history::{EndedStore, StoreError, StoreFile};
 use engine::shard::digest;
 use engine::time::Timestamp;
+use engine::user::Users;
 use host::thread::Stop;
 use journal::checkpoint::{Digested, Digests};
 use journal::paced::{Paced, Rests};
@@ -38,6 +39,8 @@ const SYNCED_WITHIN: Duration = Duration::from_secs(10);
 const SYNCED_CHECK_EVERY: Duration = Duration::from_millis(1);
 /// If the newest snapshot is gone when it is opened, there are newer ones.
 const SNAPSHOT_TRIES: u32 = 8;
+/// Bytes of the history store that the check of a stopped directory keeps in memory.
+const CACHE_BYTES: u64 = 1 << 20;
 
 /// Why there is no backup.
 #[derive(Debug)]
@@ -175,6 +178,8 @@ pub struct Running {
     pub marks: Marks,
     pub covered: Covered,
     pub digests: Digests,
+    /// Where rows that have left memory are.
+    pub ended: EndedStore,
     /// Set when the server stops.
     pub stop: Stop,
 }
@@ -198,8 +203,12 @@ impl Source {
             let name = wal::snapshot_name(newest.lsn);
             files.push(Planned { from: Opening::Place(directory.join(&name)), name, extent: Extent::Whole });
         }
-        let left = state.users.iter().any(|users| users.departed_upto() > 0);
-        let history_left_out = may_be_left_out(history(directory, &mut files), left)?;
+        let departed_upto = state.users.iter().map(Users::departed_upto).max().unwrap_or(0);
+        if departed_upto > 0 {
+            let ended = EndedStore::open(&directory.join("history"), CACHE_BYTES);
+            fits(ended, &origin, departed_upto, report.lsn)?;
+        }
+        let history_left_out = may_be_left_out(history(directory, &mut files), departed_upto > 0)?;
         files.extend(kept(directory));
         files.extend(secrets(directory, with_secrets));
         let manifest = manifest(origin, report.lsn, recover::digest(&state), with_secrets, now);
@@ -274,7 +283,7 @@ fn planned(
     with_secrets: bool,
     now: Timestamp,
 ) -> Result<(Vec<Planned>, Manifest), BackupError> {
-    let Running { directory, marks, digests, .. } = running;
+    let Running { directory, marks, digests, ended, .. } = running;
     let Held::Pinned { rests, .. } = held else { return Err(BackupError::Ending) };
     wait_for(marks, answered, held)?;
     rests.begin(Lsn(u64::MAX));
@@ -288,6 +297,10 @@ fn planned(
     let digested = digests.ask(|| held.go_on().is_ok());
     held.go_on().map_err(BackupError::GivenUp)?;
     let Digested { lsn, digest, departed_upto } = digested.ok_or(BackupError::Ending)??;
+    if departed_upto > 0 {
+        // Also one that was lost, in whose place a start has made an empty one.
+        fits(Ok(ended.clone()), &origin, departed_upto, lsn)?;
+    }
     let history_left_out = may_be_left_out(history_left_out, departed_upto > 0)?;
     let mut files = segments(directory, &storage, lsn)?;
     files.extend(snapshot);
@@ -450,6 +463,15 @@ fn may_be_left_out(left_out: Option<String>, is_needed: bool) -> Result<Option<S
         Some(why) if is_needed => Err(BackupError::History(why)),
         left_out => Ok(left_out),
     }
+}
+
+/// Whether the history store has the rows that have left the state, up to LSN `needed`, and none of records after `end`.
+///
+/// # Errors
+/// [`BackupError::History`].
+fn fits(ended: Result<EndedStore, StoreError>, origin: &Origin, needed: u64, end: Lsn) -> Result<(), BackupError> {
+    let fits = ended.and_then(|ended| ended.fits(u128::from_be_bytes(origin.directory), needed, end.0));
+    fits.map_err(|error| BackupError::History(error.to_string()))
 }
 
 /// Adds the history store, or returns why it cannot be read.

@@ -380,7 +380,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
                 inboxes: runtime.inboxes().clone(),
                 report,
             };
-            Some(start_admin(listener, token, sources, &runtime, jobs.stops())?)
+            Some(start_admin(listener, token, sources, &store, &runtime, jobs.stops())?)
         }
         _ => None,
     };
@@ -425,10 +425,12 @@ fn start_admin(
     listener: TcpListener,
     token: &Secret,
     sources: Sources,
+    ended: &EndedStore,
     runtime: &Runtime,
     stops: &Stops,
 ) -> Result<Admin, BootError> {
     let running = Running {
+        ended: ended.clone(),
         directory: sources.config.data.dir.clone(),
         marks: runtime.marks().clone(),
         covered: runtime.covered().clone(),

@@ -145,8 +145,8 @@ impl journal::mover::EndedStore for Moving {
     }
 
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
-        self.names()?;
-        self.writer.write(users, leaving, upto.0)?;
+        // Names first: a name without rows costs a look-up in vain, and after a crash between the two, filters that lack
+        // names would have to be made again from all rows.
         let names = self.names()?;
         for of in leaving {
             let user = users.get(of.user).expect("it has rows that leave");
@@ -155,6 +155,7 @@ impl journal::mover::EndedStore for Moving {
             }
         }
         names.sync(upto.0)?;
+        self.writer.write(users, leaving, upto.0)?;
         let ids_from = self.names.ids_from();
         self.names()?.forget(ids_from);
         Ok(())

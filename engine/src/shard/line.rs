@@ -49,17 +49,26 @@ impl<R> Default for Line<R> {
 }
 
 impl<R> Line<R> {
-    /// Whether nothing is held up, neither by a late log nor by a look-up.
+    /// Whether a command of this user may have to wait for others in line, or for a look-up of the user.
     #[inline]
-    fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.looking.is_empty()
+    fn may_hold_up(&self, owner: UserId) -> bool {
+        !self.waiting.is_empty() || self.looking.contains_key(&owner)
     }
 
     /// Begins the look-up of a write of `owner`, which has no other one. Returns its ticket.
     ///
     /// # Errors
     /// `Busy` if too many are under way.
-    pub fn begin_look_up(&mut self, owner: UserId, received_at: Timestamp, ids: Vec<String>) -> Result<u64, Reject> {
+    pub fn begin_look_up(
+        &mut self,
+        owner: UserId,
+        received_at: Timestamp,
+        ids: Vec<String>,
+        now: Timestamp,
+    ) -> Result<u64, Reject> {
+        if self.looking.len() >= LINE_MAX {
+            self.end_overdue(now);
+        }
         if self.looking.len() >= LINE_MAX {
             return Err(Reject::Busy);
         }
@@ -97,9 +106,9 @@ impl<R> Line<R> {
 impl<R> Shard<R> {
     /// Whether a command may have to wait in line. The first check of every command: one load and a comparison each.
     #[inline]
-    pub(super) fn may_be_held_up(&self, command: &Command, outbox: &mut impl Outbox<R>) -> bool {
+    pub(super) fn may_be_held_up(&self, owner: UserId, command: &Command, outbox: &mut impl Outbox<R>) -> bool {
         let late = outbox.oldest_unreleased().is_some_and(|at| self.now.since(at) > UNRELEASED_MAX_US);
-        (late || !self.line.is_empty()) && takes_turns(command)
+        (late || self.line.may_hold_up(owner)) && takes_turns(command)
     }
 
     /// Whether commands wait in line: [`Shard::turn`] must be called soon, even without other work.

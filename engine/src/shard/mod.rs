@@ -236,7 +236,7 @@ impl<R> Shard<R> {
     /// [`Shard::turn`] continues it.
     pub fn take(&mut self, envelope: Envelope<R>, now: Timestamp, outbox: &mut impl Outbox<R>) {
         self.reach(now);
-        if self.may_be_held_up(&envelope.command, outbox) {
+        if self.may_be_held_up(envelope.owner, &envelope.command, outbox) {
             return self.line_up(envelope, outbox);
         }
         self.take_now(envelope, outbox);

@@ -116,7 +116,7 @@ impl<R> Shard<R> {
         outbox: &mut impl Outbox<R>,
     ) {
         let ids = line::shown_ids(&command);
-        let answer = match self.line.begin_look_up(owner, received_at, ids) {
+        let answer = match self.line.begin_look_up(owner, received_at, ids, self.now) {
             Err(reject) => Answer::Refused(reject),
             Ok(ticket) => {
                 let upto = self.users.departed_upto();

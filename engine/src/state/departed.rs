@@ -44,7 +44,7 @@ pub struct Departures {
 }
 
 impl Departures {
-    /// Orders, and positions, of a piece at most: to drop one takes some 50 µs.
+    /// Rows of a piece at most, unless one order has more fills: to drop one takes some 50 µs.
     pub const PIECE_ROWS: usize = 64;
 }
 

@@ -77,7 +77,7 @@ impl EndedStore {
     }
 
     /// One that does not exist.
-    pub(crate) fn missing() -> EndedStore {
+    pub fn missing() -> EndedStore {
         let store = EndedStore::opening();
         store.publish(Err(StoreError::Missing));
         store

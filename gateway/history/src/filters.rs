@@ -281,9 +281,9 @@ impl FilterWriter {
     /// changes nothing.
     pub fn add(&mut self, key: FilterKey) {
         let place = place_of(key.user, key.kind, key.hash);
-        if self.put(key.kind, place, key.hour) {
-            self.added.push((key.kind, place, key.hour));
-        }
+        self.put(key.kind, place, key.hour);
+        // Also a name that is in no filter: what it made leave is in the files yet, and must leave again at the next opening.
+        self.added.push((key.kind, place, key.hour));
     }
 
     /// Makes all added names durable: those of rows that leave memory up to the log's number `upto`. Only then may the
@@ -318,20 +318,19 @@ impl FilterWriter {
         }
     }
 
-    /// Adds a name to the newest span of its kind. Returns whether it is in a filter.
-    fn put(&mut self, kind: Kind, place: u64, hour: u32) -> bool {
+    /// Adds a name to the newest span of its kind, unless all of that kind have left memory.
+    fn put(&mut self, kind: Kind, place: u64, hour: u32) {
         let is_full = |newest: &Written| newest.names >= newest.names_max;
         if !self.have_left(kind) && self.spans[kind as usize].last().is_none_or(is_full) {
             self.begin_span(kind, hour);
         }
         if self.have_left(kind) {
-            return false;
+            return;
         }
         let newest = self.spans[kind as usize].last_mut().expect("a span was begun");
         newest.span.add(place, hour);
         newest.names += 1;
         newest.file = None;
-        true
     }
 
     /// Begins the next span of a kind.

@@ -9,6 +9,7 @@
 //! still in the snapshot before, so the next keeper writes them again, which changes nothing.
 
 use engine::departed::{Departures, Leaving};
+use engine::id::OrderId;
 use engine::time::Timestamp;
 use engine::user::Users;
 use std::collections::VecDeque;
@@ -89,10 +90,12 @@ impl Mover {
             return;
         }
         let mut pieces = Vec::new();
-        for leaving in leaving.iter().flat_map(pieces_of) {
-            rest();
-            let sum = users.depart(&leaving);
-            pieces.push((leaving, sum));
+        for leaving in &leaving {
+            for piece in pieces_of(users, leaving) {
+                rest();
+                let sum = users.depart(&piece);
+                pieces.push((piece, sum));
+            }
         }
         users.set_departed_upto(upto.0);
         self.moved.push(Arc::new(Departures { upto: upto.0, pieces }));
@@ -120,25 +123,41 @@ impl Mover {
     }
 }
 
-/// Leaves out what is beyond this many orders.
+/// Leaves out what is beyond this many orders. Of a user who keeps some of them no position leaves: the remembered request
+/// of an order that stays may show it.
 fn shorten(leaving: &mut Vec<Leaving>, orders_max: usize) {
     let mut left = orders_max;
     for of in &mut *leaving {
-        of.orders.truncate(left);
+        if of.orders.len() > left {
+            of.orders.truncate(left);
+            of.positions.clear();
+        }
         of.positions.truncate(left);
         left -= of.orders.len();
     }
     leaving.retain(|of| !of.orders.is_empty() || !of.positions.is_empty());
 }
 
-/// The same rows in pieces that a shard drops in one turn.
-fn pieces_of(leaving: &Leaving) -> impl Iterator<Item = Leaving> + '_ {
+/// The same rows in pieces that a shard drops in one turn: some orders with their fills, or some positions.
+fn pieces_of(users: &Users, leaving: &Leaving) -> Vec<Leaving> {
     let user = leaving.user;
-    let orders = leaving.orders.chunks(Departures::PIECE_ROWS);
-    let orders = orders.map(move |orders| Leaving { user, orders: orders.to_vec(), positions: Vec::new() });
+    let rows = |id: &OrderId| {
+        let fills = users.get(user).and_then(|user| Some(user.fills_of(user.order(*id)?).len()));
+        1 + fills.unwrap_or_default()
+    };
+    let mut pieces: Vec<Leaving> = Vec::new();
+    let mut room = 0;
+    for (order, rows) in leaving.orders.iter().map(|order| (*order, rows(order))) {
+        if rows > room {
+            pieces.push(Leaving { user, orders: Vec::new(), positions: Vec::new() });
+            room = Departures::PIECE_ROWS;
+        }
+        pieces.last_mut().expect("one was begun").orders.push(order);
+        room = room.saturating_sub(rows);
+    }
     let positions = leaving.positions.chunks(Departures::PIECE_ROWS);
-    let positions = positions.map(move |positions| Leaving { user, orders: Vec::new(), positions: positions.to_vec() });
-    orders.chain(positions)
+    pieces.extend(positions.map(|positions| Leaving { user, orders: Vec::new(), positions: positions.to_vec() }));
+    pieces
 }
 
 #[cfg(test)]

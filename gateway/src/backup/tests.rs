@@ -46,7 +46,11 @@ impl Place {
         let stop = Stop::new();
         let keeper = Job::new("keeper", Duration::from_millis(250), move || keeper).start(&stop).expect("a thread");
         let keeper = Some(keeper);
-        Place { running: Running { directory, marks, covered, digests, stop }, keeper, _place: place }
+        Place {
+            running: Running { directory, marks, covered, digests, ended: EndedStore::missing(), stop },
+            keeper,
+            _place: place,
+        }
     }
 }
 

@@ -103,7 +103,13 @@ impl User {
     /// positions, or the order's wallet was reset or credited.
     fn undone(&self, order: OrderId, own: Option<&Order>) -> Option<Undone> {
         let trading = self.trading();
-        if trading.positions.end() > POSITIONS_MAX {
+        // First the check that ends most look-ups of old orders, and needs no row.
+        let placed = |fact| match fact {
+            Fact::Placed { order: number } | Fact::Rested { order: number } => self.id.object(number) == order.0,
+            Fact::Taken { .. } | Fact::Matched { .. } | Fact::Closed { .. } => false,
+        };
+        let mut newest = (0..trading.facts.len()).rev().take(FACTS_MAX);
+        if !newest.any(|at| trading.facts.get(at).is_some_and(placed)) || trading.positions.end() > POSITIONS_MAX {
             return None;
         }
         let wallets = self.wallets.iter().filter(|wallet| own.is_none_or(|own| own.terms.wallet == wallet.id));

@@ -1,7 +1,7 @@
 //! The names of ended orders, of all users: what filters are made of again.
 
 use super::EndedStore;
-use super::rows::{key_bytes, object_key, object_of, take_head, take_order_of, user_of};
+use super::rows::{first_object, key_bytes, object_key, object_of, take_head, take_order_of, user_of};
 use crate::store::{Space, StoreError, Value};
 use engine::departed::{Sharing, take_order, take_request};
 use engine::id::{OrderId, UserId};
@@ -46,8 +46,8 @@ impl Names {
                 let (key, value) = row?;
                 let mut body = &value[..];
                 if take_head(&mut body)? <= self.upto {
-                    let order = self.order(&key, body)?;
                     let user = user_of(&key).ok_or_else(|| self.damaged())?;
+                    let order = self.order(user, &key, body)?;
                     let stored = opened.spaces.get(Space::Orders, &object_key(user, order.0))?;
                     let stored = stored.ok_or_else(|| self.damaged())?;
                     let mut stored = &stored[..];
@@ -67,9 +67,9 @@ impl Names {
     }
 
     /// The order that a row belongs to.
-    fn order(&self, key: &Value, body: &[u8]) -> Result<OrderId, StoreError> {
+    fn order(&self, user: UserId, key: &Value, body: &[u8]) -> Result<OrderId, StoreError> {
         let order = match self.space {
-            Space::ByHash => take_order_of(u64::MAX, body),
+            Space::ByHash => take_order_of(first_object(user), body),
             _ => object_of(key).map(OrderId),
         };
         order.filter(|_| key.len() == key_bytes(self.space)).ok_or_else(|| self.damaged())

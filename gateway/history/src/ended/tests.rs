@@ -4,6 +4,8 @@ use crate::store::Space;
 use crate::testing::{copy, copy_running};
 use engine::departed::{Departed as _, Leaving};
 use engine::id::{OrderId, PositionId, UserId};
+use engine::look_up::filters::{FilterKey, Kind, keys_of};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod faults;
@@ -253,4 +255,39 @@ fn reads_go_on_during_moves() {
         }
     });
     println!("reads during moves: {} cases", reads.load(Ordering::Relaxed));
+}
+
+/// What filters are made of again: every id of a request and every hash, those of signed orders without an id included.
+#[test]
+fn the_names_of_all_rows_are_read() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut world = world(11, 5, 700);
+    let store = create(place.path());
+    let mut writer = store.writer(LOG);
+    let first = world.some(50);
+    writer.write(&world.users, &first, 7).expect("written");
+    let all = world.all();
+    writer.write(&world.users, &all, 8).expect("written");
+    let expected = |left: &[Leaving]| {
+        let of = |leaving: &Leaving| {
+            let user = world.users.get(leaving.user).expect("a user");
+            let orders = leaving.orders.iter().map(|id| user.order(*id).expect("it is in memory"));
+            let keys = orders.flat_map(|order| keys_of(leaving.user, order, user.request_of(order.id)));
+            keys.map(sortable).collect::<Vec<_>>()
+        };
+        left.iter().flat_map(of).collect::<BTreeSet<_>>()
+    };
+    let mut cases = 0;
+    for (upto, left) in [(7, &first), (8, &all), (9, &all)] {
+        let names = store.names(upto).map(|name| sortable(name.expect("readable"))).collect::<BTreeSet<_>>();
+        let expected = expected(left);
+        assert!(names == expected, "up to {upto}: {} names instead of {}", names.len(), expected.len());
+        assert!(names.iter().any(|(.., kind)| *kind == Kind::OrderHash as usize));
+        cases += names.len();
+    }
+    println!("names: {cases} cases");
+}
+
+fn sortable(name: FilterKey) -> (UserId, u64, u32, usize) {
+    (name.user, name.hash, name.hour, name.kind as usize)
 }

@@ -209,8 +209,12 @@ impl<'a> Source<'a> {
                     let keys = (Bound::Included(&from[..]), Bound::Included(&to[..]));
                     newest = spaces.scan(space, keys).next_back().transpose()?.map(|(key, _)| key);
                 }
-                let may_be_there =
-                    if has_objects { newest.as_deref() >= Some(row.key) } else { known.contains(&row.of) };
+                let may_be_there = match space {
+                    Space::Orders | Space::Positions => newest.as_deref() >= Some(row.key),
+                    // An earlier order may have had the hash.
+                    Space::ByHash => true,
+                    Space::Fills | Space::Requests | Space::ByMarket => known.contains(&row.of),
+                };
                 let found = if may_be_there { spaces.get(space, row.key)? } else { None };
                 let hash = row_hash(row.key, row.value);
                 if let Some(found) = &found {

@@ -273,6 +273,40 @@ fn memory_is_bounded_and_what_left_is_unknown() {
     println!("bounded filters: {cases} cases, {} bytes", filters.bytes());
 }
 
+/// The hash that makes all of them leave is in no filter: none of them may be denied, also after a start that comes before
+/// the next files, with the same bound or a higher one.
+#[test]
+fn hashes_that_have_left_stay_unknown_after_a_start() {
+    let place = tempfile::tempdir().expect("a folder");
+    let bytes_max = 1 << 20;
+    let (mut writer, filters) = created(place.path(), bytes_max);
+    let asked_for = |filters: &OpenFilters, number: u64| asked(filters, hashed(3, number, 0), 0);
+    let (mut number, mut cases) = (0, 0);
+    // Small moves, so that files are written long before the one that matters.
+    while asked_for(&filters, 0) == May::Perhaps {
+        for _ in 0..100 {
+            writer.add(hashed(3, number, NOW));
+            number += 1;
+        }
+        writer.sync(number).expect("synced");
+        assert!(number < 1_000_000, "they never leave");
+    }
+    for more in 0..3 {
+        for bytes_max in [bytes_max, 64 << 20] {
+            let (again, after) = reopened(place.path(), bytes_max).expect("whole");
+            assert_eq!(again.upto(), number);
+            for number in [0, 1, number / 2, number - 101, number - 100, number - 99, number - 1] {
+                assert_ne!(asked_for(&after, number), May::No, "{number} with {bytes_max} bytes after {more}");
+                cases += 1;
+            }
+        }
+        writer.add(hashed(3, number, NOW));
+        number += 1;
+        writer.sync(number).expect("synced");
+    }
+    println!("hashes that have left: {cases} cases, {number} hashes");
+}
+
 /// Ids that count no longer leave; a question about their time is then not answered with no.
 #[test]
 fn what_counts_no_longer_is_forgotten() {

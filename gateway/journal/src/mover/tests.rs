@@ -3,12 +3,12 @@ use crate::checkpoint::Keeper;
 use crate::recover::{self, recover};
 use crate::spares::Covered;
 use crate::testing::{START, placed};
-use engine::amount::Cash;
+use engine::amount::{Bps, Cash, Price, Qty};
 use engine::fact;
 use engine::format::Formats;
-use engine::id::{OrderId, UserId, WalletId};
+use engine::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, UserId, WalletId};
 use engine::mutation::{Mutation, codec};
-use engine::order::CloseReason;
+use engine::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Side};
 use engine::time::{DAY, SECOND};
 use engine::user::{Tier, WalletKind};
 use host::leap::Leap;
@@ -230,8 +230,92 @@ fn a_long_history_leaves_in_parts() {
     };
     let mut all = vec![leaving(1, 3, 0), leaving(2, 0, 2), leaving(3, 9, 1), leaving(4, 1, 1)];
     shorten(&mut all, 5);
-    assert_eq!(all, [leaving(1, 3, 0), leaving(2, 0, 2), leaving(3, 2, 1)]);
-    let sizes: Vec<_> = pieces_of(&leaving(1, 129, 65)).map(|of| (of.orders.len(), of.positions.len())).collect();
-    assert_eq!(sizes, [(64, 0), (64, 0), (1, 0), (0, 64), (0, 1)]);
-    println!("parts: 2 cases");
+    assert_eq!(all, [leaving(1, 3, 0), leaving(2, 0, 2), leaving(3, 2, 0)]);
+    // Fills of each order → orders of each piece.
+    let rows: [(&[u64], &[usize]); 7] = [
+        (&[0; 64], &[64]),
+        (&[0; 129], &[64, 64, 1]),
+        (&[1; 65], &[32, 32, 1]),
+        (&[63, 0, 62, 0, 0], &[1, 3, 1]),
+        (&[64], &[1]),
+        (&[0, 500, 0], &[1, 1, 1]),
+        (&[], &[]),
+    ];
+    for (fills, expected) in rows {
+        let (users, orders) = filled(fills);
+        let pieces = pieces_of(&users, &Leaving { user: OWNER, orders: orders.clone(), positions: Vec::new() });
+        let sizes: Vec<usize> = pieces.iter().map(|piece| piece.orders.len()).collect();
+        assert_eq!(sizes, expected, "{fills:?}");
+        assert_eq!(pieces.into_iter().flat_map(|piece| piece.orders).collect::<Vec<_>>(), orders);
+    }
+    let positions = pieces_of(&Users::default(), &leaving(1, 0, 65));
+    assert_eq!(positions.iter().map(|piece| piece.positions.len()).collect::<Vec<_>>(), [64, 1]);
+    println!("parts: {} cases", rows.len() + 2);
+}
+
+/// A user with orders that have so many fills each.
+fn filled(fills: &[u64]) -> (Users, Vec<OrderId>) {
+    let mut users = Users::default();
+    let mut next = 10;
+    let mut object = || {
+        next += 1;
+        OWNER.object(next)
+    };
+    let (position, mut orders) = (PositionId(object()), Vec::new());
+    let wallet = WalletId(OWNER.object(1));
+    let opened = fact::WalletOpened {
+        wallet,
+        kind: WalletKind::Api,
+        label: None,
+        baseline: Cash::from_dollars(1_000_000),
+        generation: 1,
+        parent: None,
+        at: START,
+    };
+    users.apply(OWNER, &fact::UserCreated { sub: None, email: None, at: START }.into());
+    users.apply(OWNER, &opened.into());
+    for count in fills {
+        let order = OrderId(object());
+        let terms = OrderTerms::limit(
+            wallet,
+            KeyId(OWNER.object(0)),
+            InstrumentId(0),
+            Side::Buy,
+            Price(1_000),
+            Qty::from_shares(count + 1),
+        );
+        users.apply(OWNER, &fact::OrderPlaced { order, terms, counted: true, at: START }.into());
+        let rested = fact::OrderRested {
+            order,
+            reserved_cash: Cash::ZERO,
+            reserved_qty: Qty::ZERO,
+            awaiting_book: false,
+            held: false,
+            at: START,
+        };
+        users.apply(OWNER, &rested.into());
+        for _ in 0..*count {
+            let fill = fact::OrderFilled {
+                order,
+                trade: TradeId(object()),
+                position,
+                qty: Qty::from_shares(1),
+                notional: Cash(100_000),
+                fee: Cash::ZERO,
+                fee_rate: Bps(0),
+                liquidity: Liquidity::Maker,
+                source: PriceSource::BookWalk,
+                quote_age_ms: None,
+                cost_out: Cash::ZERO,
+                reserved_cash: Cash::ZERO,
+                reserved_qty: Qty::ZERO,
+                levels: Vec::new(),
+                at: START,
+                venue_at: None,
+            };
+            users.apply(OWNER, &fill.into());
+        }
+        orders.push(order);
+    }
+    (users, orders)
 }

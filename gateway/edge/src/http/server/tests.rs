@@ -548,7 +548,7 @@ fn the_longest_idle_connection_makes_room() {
 
 #[test]
 fn a_stop_waits_for_requests_but_not_for_stuck_ones() {
-    with_server("[server]\ndrain_ms = 400", async |served: Served| {
+    with_server("[server]\ndrain_ms = 4000", async |served: Served| {
         let mut busy = served.connect().await;
         busy.write_all(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         let mut stuck = served.connect().await;

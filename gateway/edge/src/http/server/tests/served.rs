@@ -22,7 +22,7 @@ fn echo(call: Call) -> Running {
 
 fn slow(_: Call) -> Running {
     Box::pin(async {
-        tokio::time::sleep(Duration::from_millis(1_000)).await;
+        tokio::time::sleep(Duration::from_millis(600)).await;
         Ok(Reply::json(b"\"slow\"".to_vec()))
     })
 }

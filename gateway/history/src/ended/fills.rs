@@ -8,17 +8,21 @@ use crate::store::{Space, StoreError, Value};
 use engine::departed::{EndedOrder, Sharing};
 use engine::id::OrderId;
 use engine::order::{Fill, Order};
+use std::cmp::Reverse;
 use std::ops::Bound;
 
 /// Orders that the scan passes over to reach one that a fill names: this takes about as long as a look-up.
-const PASSED_MAX: usize = 16;
+const PASSED_MAX: usize = 8;
+
+/// A fill with its order, and its number.
+type Row = (u64, Result<(Fill, Order), StoreError>);
 
 /// The fills of a user, the newest first. Ends after an error.
 pub struct FillRows<'s, 'a> {
     of: &'s EndedOf<'a>,
     rows: Back<'s, 'a>,
-    /// What was read and not returned yet, the next one last.
-    ready: Vec<Result<(Fill, Order), StoreError>>,
+    /// What was read and not returned yet.
+    ready: std::vec::IntoIter<Row>,
     sharing: Sharing,
     has_begun: bool,
 }
@@ -26,7 +30,7 @@ pub struct FillRows<'s, 'a> {
 impl<'s, 'a> FillRows<'s, 'a> {
     /// `rows`: a scan of the fills.
     pub fn new(of: &'s EndedOf<'a>, rows: Back<'s, 'a>) -> FillRows<'s, 'a> {
-        FillRows { of, rows, ready: Vec::new(), sharing: Sharing::default(), has_begun: false }
+        FillRows { of, rows, ready: Vec::new().into_iter(), sharing: Sharing::default(), has_begun: false }
     }
 
     /// Reads the next fills.
@@ -43,23 +47,23 @@ impl<'s, 'a> FillRows<'s, 'a> {
             match names(&row) {
                 Ok(names) => named.push(names),
                 Err(error) => {
-                    unreadable = Some(Err(error));
+                    unreadable = Some(error);
                     break;
                 }
             }
         }
         named.sort_unstable_by(|one, other| other.cmp(one));
         let mut found = self.found(&named)?;
-        found.sort_unstable_by_key(|(fill, _)| *fill);
+        found.sort_unstable_by_key(|(fill, _)| Reverse(*fill));
         // What cannot be read comes after the fills above it.
-        self.ready = unreadable.into_iter().chain(found.into_iter().map(|(_, row)| row)).collect();
+        found.extend(unreadable.map(|error| (0, Err(error))));
+        self.ready = found.into_iter();
         Ok(())
     }
 
-    /// The fills that name these orders, highest order first, each with its number. Of an order that cannot be read the
-    /// newest fill is the error, and the others are left out.
-    #[expect(clippy::type_complexity, reason = "rows by their numbers")]
-    fn found(&mut self, named: &[(OrderId, u64)]) -> Result<Vec<(u64, Result<(Fill, Order), StoreError>)>, StoreError> {
+    /// The fills that name these orders, highest order first. Of an order that cannot be read the newest fill is the
+    /// error, and the others are left out.
+    fn found(&mut self, named: &[(OrderId, u64)]) -> Result<Vec<Row>, StoreError> {
         let mut found = Vec::with_capacity(named.len());
         let Some((highest, _)) = named.first() else { return Ok(found) };
         let mut beside = match named.len() {
@@ -74,10 +78,15 @@ impl<'s, 'a> FillRows<'s, 'a> {
                 None => self.of.named(id, &mut self.sharing),
             };
             match ended {
-                Ok(EndedOrder { order, fills }) => found.extend(group.iter().map(|(_, fill)| {
-                    let at = fills.binary_search_by_key(fill, |of| of.id.0);
-                    (*fill, at.map_or_else(|_| Err(lacks(id, *fill)), |at| Ok((fills[at].clone(), order.clone()))))
-                })),
+                Ok(EndedOrder { order, fills }) => {
+                    let fill = |fill: u64| {
+                        let at = fills.binary_search_by_key(&fill, |of| of.id.0);
+                        at.map(|at| fills[at].clone()).map_err(|_| lacks(id, fill))
+                    };
+                    let (last, others) = (group[group.len() - 1].1, &group[..group.len() - 1]);
+                    found.extend(others.iter().map(|(_, of)| (*of, fill(*of).map(|fill| (fill, order.clone())))));
+                    found.push((last, fill(last).map(|fill| (fill, order))));
+                }
                 Err(error) => found.push((newest, Err(error))),
             }
         }
@@ -106,17 +115,19 @@ impl Iterator for FillRows<'_, '_> {
     type Item = Result<(Fill, Order), StoreError>;
 
     fn next(&mut self) -> Option<Result<(Fill, Order), StoreError>> {
-        if self.ready.is_empty()
-            && let Err(error) = self.read()
-        {
-            self.ready.push(Err(error));
+        let mut row = self.ready.next();
+        if row.is_none() {
+            row = match self.read() {
+                Ok(()) => self.ready.next(),
+                Err(error) => Some((0, Err(error))),
+            };
         }
-        let row = self.ready.pop();
-        if matches!(row, Some(Err(_))) {
-            self.ready.clear();
+        let (_, row) = row?;
+        if row.is_err() {
+            self.ready = Vec::new().into_iter();
             self.rows.end();
         }
-        row
+        Some(row)
     }
 }
 

@@ -25,7 +25,7 @@ use wire::fields::Params;
 pub(super) const CLOSED_FIRST: usize = 512;
 /// Closed positions of a later page; the second where some of them have left memory.
 const PAGE_ROWS: usize = 512;
-const PAGE_ROWS_ELSEWHERE: usize = 2_048;
+const PAGE_ROWS_ELSEWHERE: usize = 2_030;
 /// Positions of one piece of a body: some 60 KiB, made in well under a millisecond.
 const PIECE_ROWS: usize = 128;
 

@@ -192,7 +192,7 @@ fn long_pages_are_sent_in_pieces() {
     let town = Town::with(&format!("{PAID}[export]\nmax_rows = 300000\n"));
     let key = town.key(Tier::Pro, Permissions::Read);
     let mut cases = 0;
-    for (count, fails) in [(1, false), (128, false), (129, false), (2_048, false), (2_049, true), (50_000, false), (50_000, true)] {
+    for (count, fails) in [(1, false), (128, false), (129, false), (2_030, false), (2_031, true), (50_000, false), (50_000, true)] {
         let queries = history_in(&town, count, |span| span.limit_elsewhere);
         let (row, refused) = (fill(&town), Rc::new(Cell::new(0)));
         if fails {
@@ -331,4 +331,25 @@ fn refusals_follow_the_order_of_the_checks() {
     });
     assert_eq!(cut, Some(Truncated));
     println!("refused exports: {} cases", 2 * rows.len() + 1);
+}
+
+#[test]
+fn by_hand() {
+    let cpu = || {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        std::time::Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+    };
+    let town = Town::with(PAID);
+    let row = fill(&town);
+    let catalog = &town.edge.app.reads.catalog;
+    for _ in 0..3 {
+        let at = cpu();
+        let mut bytes = 0;
+        for _ in 0..1_000 {
+            let mut lines = Lines::default();
+            (0..128).for_each(|_| lines.trade(&row, catalog));
+            bytes += lines.text().len();
+        }
+        println!("{} ns a line, {} bytes", (cpu() - at).as_nanos() / 128_000, bytes / 128_000);
+    }
 }

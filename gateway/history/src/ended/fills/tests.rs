@@ -158,6 +158,11 @@ fn drop_row<T>(row: Result<T, StoreError>) -> Result<(), StoreError> {
     row.map(drop)
 }
 
+fn cpu() -> std::time::Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    std::time::Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
 #[test]
 fn by_hand() {
     let place = tempfile::tempdir().expect("a folder");
@@ -167,45 +172,39 @@ fn by_hand() {
         world.place(USER, &Placed { market, client_order_id: Some(format!("{n:036x}")), fills: vec![1], ..Placed::default() });
     }
     let store = store(place.path(), &world);
-    for _ in 0..3 {
-        let of = store.reader(LOG).of(USER, 5);
-        let at = std::time::Instant::now();
-        let n = of.fills(None).map(Result::unwrap).count();
-        println!("{n} fills in {:?}", at.elapsed());
-        let at = std::time::Instant::now();
-        let n = of.orders(None, None).map(Result::unwrap).count();
-        println!("{n} orders in {:?}", at.elapsed());
-        let at = std::time::Instant::now();
-        let mut before = None;
-        let mut n = 0;
-        loop {
-            let page: Vec<_> = of.fills(before).take(2_048).map(Result::unwrap).collect();
-            n += page.len();
-            let Some(last) = page.last() else { break };
-            before = Some(last.0.id);
+    drop(world);
+    let time = |name: &str, run: &mut dyn FnMut() -> usize| {
+        let at = cpu();
+        let n = run();
+        println!("{name}: {n} rows, {} ns each", (cpu() - at).as_nanos() as usize / n);
+    };
+    let of = store.reader(LOG).of(USER, 5);
+    let spaces = &store.opened().unwrap().spaces;
+    for _ in 0..2 {
+        time("fills", &mut || of.fills(None).map(Result::unwrap).count());
+        time("orders", &mut || of.orders(None, None).map(Result::unwrap).count());
+        for size in [128, 2_000, 2_048] {
+            time(&format!("pages of {size}"), &mut || {
+                let (mut before, mut n) = (None, 0);
+                loop {
+                    let page: Vec<_> = of.fills(before).take(size).map(Result::unwrap).collect();
+                    n += page.len();
+                    let Some(last) = page.last() else { return n };
+                    before = Some(last.0.id);
+                }
+            });
         }
-        println!("{n} in pages of 2048 in {:?}", at.elapsed());
-        let at = std::time::Instant::now();
-        let mut before = None;
-        let mut n = 0;
-        loop {
-            let page: Vec<_> = of.fills(before).take(128).map(Result::unwrap).collect();
-            n += page.len();
-            let Some(last) = page.last() else { break };
-            before = Some(last.0.id);
-        }
-        println!("{n} in pages of 128 in {:?}", at.elapsed());
-        let spaces = &store.opened().unwrap().spaces;
-        let at = std::time::Instant::now();
-        let mut n = 0;
-        for row in spaces.scan(Space::Fills, (Bound::Unbounded, Bound::Unbounded)).rev() { row.unwrap(); n += 1; }
-        println!("{n} raw fills in {:?}", at.elapsed());
-        let at = std::time::Instant::now();
-        let mut n = 0;
-        for row in spaces.scan(Space::Orders, (Bound::Unbounded, Bound::Unbounded)).rev() { row.unwrap(); n += 1; }
-        println!("{n} raw orders in {:?}", at.elapsed());
-        let at = std::time::Instant::now();
-        for row in spaces.scan(Space::Orders, (Bound::Unbounded, Bound::Unbounded)).rev() { let (k, _) = row.unwrap(); spaces.get(Space::Orders, &k).unwrap(); }
-        println!("{n} raw orders with get in {:?}", at.elapsed());
+        time("raw fills", &mut || spaces.scan(Space::Fills, (Bound::Unbounded, Bound::Unbounded)).rev().count());
+        time("raw orders", &mut || spaces.scan(Space::Orders, (Bound::Unbounded, Bound::Unbounded)).rev().count());
+        let mut values = Vec::new();
+        time("raw orders kept", &mut || { values = spaces.scan(Space::Orders, (Bound::Unbounded, Bound::Unbounded)).rev().map(|r| r.unwrap().1).collect(); values.len() });
+        time("heads", &mut || values.iter().filter(|v| of.body(v).unwrap().is_some()).count());
+        let mut sharing = Sharing::default();
+        let mut rows = Vec::new();
+        time("decode", &mut || { rows.clear(); for v in &values { rows.push(engine::departed::take_order(of.body(v).unwrap().unwrap(), &mut sharing).unwrap()); } rows.len() });
+        let mut out = Vec::new();
+        time("encode", &mut || { for row in &rows { out.clear(); engine::departed::put_order(&row.order, &row.fills, &mut out); } rows.len() });
+        time("clone", &mut || rows.iter().map(|r| (r.fills[0].clone(), r.order.clone())).collect::<Vec<_>>().len());
+        time("drop", &mut || { let n = rows.len(); rows = Vec::new(); n });
     }
 }

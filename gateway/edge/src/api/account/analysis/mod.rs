@@ -33,7 +33,7 @@ const EQUITY_DAYS_MAX: u64 = 365;
 const EQUITY_DAYS_DEFAULT: u64 = 90;
 /// Rows of one page of the history; the second where some of them have left memory.
 const PAGE_ROWS: usize = 512;
-const PAGE_ROWS_ELSEWHERE: usize = 2_048;
+const PAGE_ROWS_ELSEWHERE: usize = 2_030;
 
 pub const GET: Route = Route::get("/v1/account/profile-analysis", "get_profile_analysis")
     .about("Everything about an account in one answer: balances, positions, trades, risk, equity.")

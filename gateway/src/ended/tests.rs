@@ -157,7 +157,8 @@ fn several_readers_work_side_by_side_and_end_with_the_pool() {
 #[test]
 fn a_reader_stops_when_its_answer_is_given_up() {
     let ((begun, has_begun), (again, has_begun_again)) = (mpsc::channel(), mpsc::channel());
-    let (readers, _, asked) = readers(1, vec![Step::Scans(begun), Step::Scans(again.clone()), Step::Scans(again)], LONG);
+    let (readers, _, asked) =
+        readers(1, vec![Step::Scans(begun), Step::Scans(again.clone()), Step::Scans(again)], LONG);
     let answer = readers.complete(asked.clone());
     has_begun.recv().expect("the reader has taken it");
     drop(answer);

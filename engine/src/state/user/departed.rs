@@ -335,9 +335,7 @@ impl User {
         put_numbers(of_wallets.into_iter(), &mut packer);
         let ends: Vec<u64> = ends
             .iter()
-            .flat_map(|(wallet, Ends(counts))| {
-                std::iter::once(object_number(wallet.0)).chain(*counts).map(u64::from)
-            })
+            .flat_map(|(wallet, Ends(counts))| std::iter::once(object_number(wallet.0)).chain(*counts).map(u64::from))
             .collect();
         put_numbers(ends.into_iter(), &mut packer);
         let trading = self.trading();
@@ -412,7 +410,12 @@ impl DepartedRows {
             }
             departed.ends.push((wallet, known));
         }
-        let fits = departed.counts_orders() && more.is_empty() && departed.has_rows() && requests <= orders && sums[0] == fills && sums[1] <= positions;
+        let fits = departed.counts_orders()
+            && more.is_empty()
+            && departed.has_rows()
+            && requests <= orders
+            && sums[0] == fills
+            && sums[1] <= positions;
         if !fits || !rest.is_empty() || departed.newest < departed.moved_at || departed.newest < departed.opened_at {
             return Err(CodecError::Reference);
         }

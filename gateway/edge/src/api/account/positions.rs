@@ -57,7 +57,11 @@ pub async fn positions(call: Call) -> Outcome {
     let rows = [held, closed].concat();
     let Some(next) = next else {
         let rows = rows.iter().map(|row| Position::new(row, marks(&call))).collect();
-        return Ok(Reply::json(&if envelope { ListOrPage::Page(PositionPage::new(rows)) } else { ListOrPage::List(rows) }));
+        return Ok(Reply::json(&if envelope {
+            ListOrPage::Page(PositionPage::new(rows))
+        } else {
+            ListOrPage::List(rows)
+        }));
     };
     let rest = Rest { edge: Rc::clone(&call.edge), user: call.caller().user, wallets, market, held: held_ids };
     // An envelope begins with the count.
@@ -120,6 +124,10 @@ impl Rest {
                     sent += 1;
                 }
                 sink.send(std::mem::take(&mut piece)).await;
+            }
+            if rows.is_empty() {
+                // Other tasks run between pages.
+                sink.send(Vec::new()).await;
             }
             let Some(before) = next else { break };
             let page = self.page(before, self.edge.app.reads.clock.now()).await.map_err(|refusal| {

@@ -192,7 +192,9 @@ fn long_pages_are_sent_in_pieces() {
     let town = Town::with(&format!("{PAID}[export]\nmax_rows = 300000\n"));
     let key = town.key(Tier::Pro, Permissions::Read);
     let mut cases = 0;
-    for (count, fails) in [(1, false), (128, false), (129, false), (2_030, false), (2_031, true), (50_000, false), (50_000, true)] {
+    for (count, fails) in
+        [(1, false), (128, false), (129, false), (2_030, false), (2_031, true), (50_000, false), (50_000, true)]
+    {
         let queries = history_in(&town, count, |span| span.limit_elsewhere);
         let (row, refused) = (fill(&town), Rc::new(Cell::new(0)));
         if fails {

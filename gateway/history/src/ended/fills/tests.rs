@@ -169,7 +169,10 @@ fn by_hand() {
     let mut world = world(6, 1, 0);
     for n in 0..200_000u64 {
         let market = n % 5;
-        world.place(USER, &Placed { market, client_order_id: Some(format!("{n:036x}")), fills: vec![1], ..Placed::default() });
+        world.place(
+            USER,
+            &Placed { market, client_order_id: Some(format!("{n:036x}")), fills: vec![1], ..Placed::default() },
+        );
     }
     let store = store(place.path(), &world);
     drop(world);
@@ -197,14 +200,34 @@ fn by_hand() {
         time("raw fills", &mut || spaces.scan(Space::Fills, (Bound::Unbounded, Bound::Unbounded)).rev().count());
         time("raw orders", &mut || spaces.scan(Space::Orders, (Bound::Unbounded, Bound::Unbounded)).rev().count());
         let mut values = Vec::new();
-        time("raw orders kept", &mut || { values = spaces.scan(Space::Orders, (Bound::Unbounded, Bound::Unbounded)).rev().map(|r| r.unwrap().1).collect(); values.len() });
+        time("raw orders kept", &mut || {
+            values =
+                spaces.scan(Space::Orders, (Bound::Unbounded, Bound::Unbounded)).rev().map(|r| r.unwrap().1).collect();
+            values.len()
+        });
         time("heads", &mut || values.iter().filter(|v| of.body(v).unwrap().is_some()).count());
         let mut sharing = Sharing::default();
         let mut rows = Vec::new();
-        time("decode", &mut || { rows.clear(); for v in &values { rows.push(engine::departed::take_order(of.body(v).unwrap().unwrap(), &mut sharing).unwrap()); } rows.len() });
+        time("decode", &mut || {
+            rows.clear();
+            for v in &values {
+                rows.push(engine::departed::take_order(of.body(v).unwrap().unwrap(), &mut sharing).unwrap());
+            }
+            rows.len()
+        });
         let mut out = Vec::new();
-        time("encode", &mut || { for row in &rows { out.clear(); engine::departed::put_order(&row.order, &row.fills, &mut out); } rows.len() });
+        time("encode", &mut || {
+            for row in &rows {
+                out.clear();
+                engine::departed::put_order(&row.order, &row.fills, &mut out);
+            }
+            rows.len()
+        });
         time("clone", &mut || rows.iter().map(|r| (r.fills[0].clone(), r.order.clone())).collect::<Vec<_>>().len());
-        time("drop", &mut || { let n = rows.len(); rows = Vec::new(); n });
+        time("drop", &mut || {
+            let n = rows.len();
+            rows = Vec::new();
+            n
+        });
     }
 }

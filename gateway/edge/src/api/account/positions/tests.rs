@@ -59,7 +59,11 @@ fn shard(town: &Town, lived: &Lived, page_rows: usize, fails_at: Option<usize>) 
         Command::Query(Query::Positions { open, closed_max, .. }) => {
             assert!(first.replace(false), "the first answer is that of one moment");
             queries.borrow_mut().push(format!("positions {open:?} {closed_max}"));
-            let of = |wanted: bool| all.iter().filter(move |(_, is_open)| *is_open == wanted).map(|(id, _)| row(*id, wanted));
+            let (all, row) = (&all, &row);
+            let of = |wanted: bool| {
+                let ids = all.iter().filter(move |(_, is_open)| *is_open == wanted);
+                ids.map(move |(id, _)| row(*id, wanted))
+            };
             let closed = of(false).take(if open == Some(true) { 0 } else { closed_max });
             Ok(Answer::Positions(of(true).chain(closed).collect()))
         }

@@ -277,6 +277,8 @@ pub enum Query {
         wallets: Wallets,
         market: Option<MarketId>,
         open: Option<bool>,
+        /// Closed ones of the answer at most; the later ones are pages of [`Episodes::Closed`].
+        closed_max: usize,
     },
     Fills(FillFilter),
     /// A page of a traversal of the trade history.
@@ -366,7 +368,10 @@ pub struct FillSpan {
     pub from: Timestamp,
     pub to: Timestamp,
     pub before: Option<TradeId>,
+    /// Rows of a page from memory, and of one that goes on with rows which have left it, if that is more: these are read
+    /// elsewhere, where a long page delays no other user.
     pub limit: usize,
+    pub limit_elsewhere: usize,
 }
 
 /// A page of a traversal of a user's episodes, highest id first: those below `before`.
@@ -376,13 +381,16 @@ pub struct EpisodeSpan {
     pub market: Option<MarketFilter>,
     pub which: Episodes,
     pub before: Option<PositionId>,
+    /// As of a [`FillSpan`].
     pub limit: usize,
+    pub limit_elsewhere: usize,
 }
 
 /// A selection of episodes of holding an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Episodes {
     All,
+    Closed,
     /// Paid out by a resolution at `from..=to`.
     Settled {
         from: Timestamp,

@@ -25,21 +25,24 @@ const OPENS_WITHIN: Duration = Duration::from_secs(2);
 /// How often it looks meanwhile.
 const OPEN_CHECK_EVERY: Duration = Duration::from_millis(20);
 
+/// Whether a request is given up: its client has gone, its deadline has passed, or the process ends.
+pub type GivenUp<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// The rows that have left memory.
 pub trait EndedSource: Send + Sync + 'static {
     type Error: Display;
 
-    /// Completes an answer.
+    /// Completes an answer, unless it is given up.
     ///
     /// # Errors
     /// Why a row cannot be read.
-    fn complete(&self, elsewhere: Elsewhere) -> Result<Answer, Self::Error>;
+    fn complete(&self, elsewhere: Elsewhere, is_given_up: GivenUp<'_>) -> Result<Answer, Self::Error>;
 
-    /// Looks up what a command needs.
+    /// Looks up what a command needs, unless it is given up.
     ///
     /// # Errors
     /// Why a row cannot be read.
-    fn look_up(&self, look_up: LookUp) -> Result<Envelope<()>, Self::Error>;
+    fn look_up(&self, look_up: LookUp, is_given_up: GivenUp<'_>) -> Result<Envelope<()>, Self::Error>;
 
     /// Whether the rows are still being opened, so that they may be read soon.
     fn is_opening(error: &Self::Error) -> bool;
@@ -48,13 +51,13 @@ pub trait EndedSource: Send + Sync + 'static {
 impl EndedSource for EndedReader {
     type Error = StoreError;
 
-    fn complete(&self, elsewhere: Elsewhere) -> Result<Answer, StoreError> {
-        let rows = self.of(elsewhere.owner(), elsewhere.departed_upto());
+    fn complete(&self, elsewhere: Elsewhere, is_given_up: GivenUp<'_>) -> Result<Answer, StoreError> {
+        let rows = self.of(elsewhere.owner(), elsewhere.departed_upto()).until(is_given_up);
         elsewhere.complete(&rows)
     }
 
-    fn look_up(&self, look_up: LookUp) -> Result<Envelope<()>, StoreError> {
-        let rows = self.of(look_up.owner(), look_up.upto());
+    fn look_up(&self, look_up: LookUp, is_given_up: GivenUp<'_>) -> Result<Envelope<()>, StoreError> {
+        let rows = self.of(look_up.owner(), look_up.upto()).until(is_given_up);
         look_up.found(&rows)
     }
 
@@ -182,6 +185,9 @@ impl Queue {
     }
 }
 
+/// A method of a source.
+type Read<S, A, T> = fn(&S, A, GivenUp<'_>) -> Result<T, <S as EndedSource>::Error>;
+
 /// What the readers share.
 struct Shared<S> {
     source: S,
@@ -203,14 +209,18 @@ impl<S: EndedSource> Shared<S> {
         }
     }
 
-    fn serve_one<A: Clone, T>(&self, asked: Asked<A, T>, stop: &Stop, read: fn(&S, A) -> Result<T, S::Error>) {
+    fn serve_one<A: Clone, T: Send>(&self, asked: Asked<A, T>, stop: &Stop, read: Read<S, A, T>) {
         let Asked { what, asked_at, receiver } = asked;
-        if receiver.is_closed() {
+        let is_given_up = || receiver.is_closed() || stop.is_set();
+        if is_given_up() {
             return;
         }
         // A panic is a defect of one request: its receiver is closed, and the reader goes on.
-        let read = catch_unwind(AssertUnwindSafe(|| self.read(*what, asked_at, stop, read)));
+        let read = catch_unwind(AssertUnwindSafe(|| self.read(*what, asked_at, &is_given_up, read)));
         let Ok(read) = read else { return };
+        if read.is_err() && is_given_up() {
+            return;
+        }
         self.note(read.as_ref().err());
         // The receiver may have given up.
         let _ = receiver.send(read.map_err(|_| Unread::Unreadable));
@@ -220,14 +230,14 @@ impl<S: EndedSource> Shared<S> {
         &self,
         what: A,
         asked_at: Instant,
-        stop: &Stop,
-        read: fn(&S, A) -> Result<T, S::Error>,
+        is_given_up: GivenUp<'_>,
+        read: Read<S, A, T>,
     ) -> Result<T, S::Error> {
         // Only a source that may not be open is asked again, and needs a copy.
         while !self.is_open.load(Ordering::Relaxed) {
-            let found = read(&self.source, what.clone());
+            let found = read(&self.source, what.clone(), is_given_up);
             match &found {
-                Err(error) if S::is_opening(error) && asked_at.elapsed() < self.opens_within && !stop.is_set() => {
+                Err(error) if S::is_opening(error) && asked_at.elapsed() < self.opens_within && !is_given_up() => {
                     std::thread::sleep(OPEN_CHECK_EVERY);
                 }
                 _ => {
@@ -236,7 +246,7 @@ impl<S: EndedSource> Shared<S> {
                 }
             }
         }
-        let found = read(&self.source, what);
+        let found = read(&self.source, what, is_given_up);
         if found.as_ref().is_err_and(S::is_opening) {
             self.is_open.store(false, Ordering::Relaxed);
         }

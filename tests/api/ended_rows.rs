@@ -64,21 +64,30 @@ fn targets(world: &World, made: &[i64], hashes: &[String]) -> Vec<String> {
             "status=EXPIRED",
             "side=SELL&limit=2",
             "side=BUY&limit=9",
+            "status=FILLED&side=SELL&limit=2",
+            "status=CANCELLED&side=BUY&limit=3",
+            "status=CANCELLED&side=SELL",
         ] {
             targets.push(format!("/v1/orders?{filter}{wallet}"));
         }
-        targets.push(format!("/v1/orders?market_id={}&limit=4{wallet}", rain.condition));
+        for filter in ["", "&status=FILLED", "&side=SELL"] {
+            targets.push(format!("/v1/orders?market_id={}&limit=4{filter}{wallet}", rain.condition));
+        }
         for path in ["/v1/account/history?limit=3", "/v1/account/history?limit=200&offset=4"] {
             targets.push(format!("{path}{wallet}"));
         }
         for status in ["", "&status=OPEN", "&status=CLOSED"] {
             targets.push(format!("/v1/account/positions?envelope=true{status}{wallet}"));
+            targets.push(format!("/v1/account/positions?x=1{status}{wallet}"));
         }
         targets.push(format!("/v1/account/settlements?limit=2{wallet}"));
         targets.push(format!("/v1/account/portfolio?x=1{wallet}"));
         targets.push(format!("/v1/account/balance?x=1{wallet}"));
         targets.push(format!("/v1/account/profile-analysis?recent_trades=20{wallet}"));
-        targets.push(format!("/v1/export/trades.csv?x=1{wallet}"));
+        for filter in ["x=1", "to=2099-01-01", "from=2001-01-01&to=2099-01-01"] {
+            targets.push(format!("/v1/export/trades.csv?{filter}{wallet}"));
+        }
+        targets.push(format!("/v1/export/trades.csv?market_id={}{wallet}", rain.condition));
         targets.push(format!("/v1/export/settlements.csv?x=1{wallet}"));
     }
     targets.extend(made.iter().map(|id| format!("/v1/orders/{id}")));

@@ -126,7 +126,9 @@ impl World {
                     Query::Fills(FillFilter { wallets: Wallets::All, market: None, side, offset, limit })
                 }
                 Look::Account { everywhere } => Query::Account { wallets: wallets(everywhere) },
-                Look::Positions { open } => Query::Positions { wallets: Wallets::All, market: None, open },
+                Look::Positions { open } => {
+                    Query::Positions { wallets: Wallets::All, market: None, open, closed_max: usize::MAX }
+                }
                 Look::Equity { wallet, hours } => Query::Equity {
                     wallets: match wallet {
                         0 => Wallets::Api,

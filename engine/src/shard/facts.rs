@@ -221,10 +221,7 @@ impl<D: Departed> Ended<'_, D> {
             Named::Filled { fill: id, resting } => {
                 let of = match self.of_fill.get(&id) {
                     Some(order) => Some(*order),
-                    None => {
-                        let row = self.departed.fills(Some(TradeId(id.0 + 1))).next().transpose()?;
-                        row.filter(|(fill, _)| fill.id == id).map(|(_, order)| order.id)
-                    }
+                    None => self.departed.left_fill(id)?.map(|(_, order)| order.id),
                 };
                 let Some(of) = of else { return Ok(None) };
                 let Some(totals) = self.order(of)? else { return Ok(None) };
@@ -240,7 +237,7 @@ impl<D: Departed> Ended<'_, D> {
 
     fn order(&mut self, id: OrderId) -> Result<Option<&mut Totals>, D::Error> {
         if !self.orders.contains_key(&id) {
-            let Some(ended) = self.departed.order(id)? else { return Ok(None) };
+            let Some(ended) = self.departed.left(id)? else { return Ok(None) };
             self.of_fill.extend(ended.fills.iter().map(|fill| (fill.id, id)));
             self.orders.insert(id, Totals { ended, shown: None });
         }

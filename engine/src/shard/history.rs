@@ -35,7 +35,10 @@ pub(super) fn fills(user: &User, span: FillSpan) -> Asked {
     let page = walk(page, keys, gone, rows, |row| fill_key(row.0), |row| fits(row.1), fill_view);
     match page.whole() {
         Ok(page) => Ok(Answer::FillSpan(page.into_page())),
-        Err(page) => Err(Rest::FillSpan(Fills { span, wallets, page }).into()),
+        Err(page) => {
+            let page = page.widened(span.limit_elsewhere);
+            Err(Rest::FillSpan(Fills { span, wallets, page }).into())
+        }
     }
 }
 
@@ -75,7 +78,10 @@ pub(super) fn episodes(user: &User, span: EpisodeSpan) -> Asked {
     let page = walk(page, keys, gone, rows, |row| episode_key(row), |row| fits(row), position_view);
     match page.whole() {
         Ok(page) => Ok(Answer::EpisodeSpan(page.into_page())),
-        Err(page) => Err(Rest::EpisodeSpan(EpisodeRows { span, wallets, page }).into()),
+        Err(page) => {
+            let page = page.widened(span.limit_elsewhere);
+            Err(Rest::EpisodeSpan(EpisodeRows { span, wallets, page }).into())
+        }
     }
 }
 
@@ -99,6 +105,7 @@ fn episode_key(position: &Position) -> Key {
 fn episode_fits(span: &EpisodeSpan, wallets: &Chosen, position: &Position) -> bool {
     let is_wanted = match span.which {
         Episodes::All => true,
+        Episodes::Closed => !position.is_open(),
         Episodes::Settled { from, to } => {
             position.settlement.as_ref().is_some_and(|settled| (from..=to).contains(&settled.at))
         }

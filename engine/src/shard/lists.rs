@@ -29,7 +29,7 @@ pub(super) struct Orders {
 #[derive(Clone, Debug)]
 enum Count {
     Known(Option<usize>),
-    /// Goes on with orders that have left memory.
+    /// Goes on with the orders of a market that have left memory.
     Part {
         /// Those of memory.
         so_far: usize,
@@ -58,9 +58,17 @@ pub(super) fn orders(user: &User, filter: OrderFilter) -> Asked {
     let all = Gone::of(user);
     let rows = newest_first(user.orders(), keys, order_key);
     let page = walk(page, keys, all.order_within(keys), rows, |order| order_key(order), |order| fits(order), view);
-    let count = match user.orders().len() + all.orders_count <= HINT_ROWS_MAX {
-        true => Count::of(user.orders().iter().rev().filter(|order| fits(order)), all.orders),
-        false => Count::Known(None),
+    let count = match (user.orders().len() + all.orders_count <= HINT_ROWS_MAX, market_of(&filter)) {
+        (false, _) => Count::Known(None),
+        (true, Some(_)) => Count::of(user.orders().iter().rev().filter(|order| fits(order)), all.orders),
+        // Those that left are counted.
+        (true, None) => {
+            let here = user.orders().iter().filter(|order| fits(order)).take(HINT_MAX + 1).count();
+            let left = user.departed().map_or(0, |departed| {
+                departed.ended_orders(filter.status, filter.side, |wallet| wallets.contains(wallet))
+            });
+            Count::Known(Some(here + left).filter(|count| *count <= HINT_MAX))
+        }
     };
     answered(user, filter, wallets, page, count)
 }
@@ -208,8 +216,14 @@ pub(super) struct Positions {
     closed: Paged<Listed<PositionView>>,
 }
 
-/// Open ones first, then by id, newest first (gateway/docs/accounts.md §3).
-pub(super) fn positions(user: &User, wallets: Wallets, market: Option<MarketId>, open: Option<bool>) -> Asked {
+/// Open ones first, then by id, newest first (gateway/docs/accounts.md §3); of the closed ones `closed_max` at most.
+pub(super) fn positions(
+    user: &User,
+    wallets: Wallets,
+    market: Option<MarketId>,
+    open: Option<bool>,
+    closed_max: usize,
+) -> Asked {
     let wallets = Chosen::of(user, wallets);
     let fits = |position: &Position| position_fits(&wallets, market, position);
     let mut rows: Vec<&Position> = Vec::new();
@@ -223,7 +237,7 @@ pub(super) fn positions(user: &User, wallets: Wallets, market: Option<MarketId>,
     }
     let (gone, closed) = (Gone::of(user).position_within(Keys::ALL), user.positions().iter().rev());
     let closed = closed.filter(|position| !position.is_open());
-    let page = Listed::new(0, usize::MAX);
+    let page = Listed::new(0, closed_max);
     let key = |position: &&Position| (position.opened_at, position.id.0);
     let closed = walk(page, Keys::ALL, gone, closed, key, |position| fits(position), position_view);
     match closed.whole() {

@@ -139,6 +139,8 @@ pub(super) struct Stretch<T> {
     limit: usize,
     /// Rows that may be visited yet.
     visits: usize,
+    /// It ends before a lower id than this.
+    floor: u64,
     rows: Vec<T>,
     /// Id of the last row.
     last: Option<u64>,
@@ -147,7 +149,7 @@ pub(super) struct Stretch<T> {
 
 impl<T> Stretch<T> {
     pub fn new(limit: usize, visits: usize) -> Stretch<T> {
-        Stretch { limit, visits, rows: Vec::new(), last: None, next: None }
+        Stretch { limit, visits, floor: 0, rows: Vec::new(), last: None, next: None }
     }
 
     pub fn into_page(self) -> HistoryPage<T> {
@@ -159,7 +161,7 @@ impl<T: Clone + Debug> Page for Stretch<T> {
     type Row = T;
 
     fn visit(&mut self, key: Key, row: Option<impl FnOnce() -> T>) -> ControlFlow<()> {
-        if self.rows.len() == self.limit || self.visits == 0 {
+        if self.rows.len() == self.limit || self.visits == 0 || key.1 < self.floor {
             self.next = self.last;
             return ControlFlow::Break(());
         }
@@ -231,6 +233,8 @@ pub(super) struct Part<P: Page> {
     gone: u64,
     /// Newest first; as many as the page can take.
     seen: Vec<Seen<P::Row>>,
+    /// Memory has no rows of the page with lower ids than those, if it is 0; otherwise those end with this id.
+    seen_to: u64,
 }
 
 /// A row of memory that a page may visit.
@@ -261,18 +265,33 @@ pub(super) fn walk<P: Page, R>(
     let Some(gone) = gone else { return Paged::Whole(page) };
     let (mut fitting, mut visits) = page.room();
     let (is_bounded, mut seen) = (visits.is_some(), Vec::new());
+    let (mut seen_to, mut lowest) = (0, gone);
     for row in rows {
         if fitting == 0 || visits == Some(0) {
+            seen_to = lowest;
             break;
         }
         let (key, fits) = (key(&row), fits(&row));
+        lowest = key.1;
         fitting -= usize::from(fits);
         visits = visits.map(|visits| visits - 1);
         if fits || is_bounded {
             seen.push(Seen { key, row: fits.then(|| view(row)) });
         }
     }
-    Paged::Part(Part { page, keys, gone, seen })
+    Paged::Part(Part { page, keys, gone, seen, seen_to })
+}
+
+impl<T: Clone + Debug> Paged<Stretch<T>> {
+    /// A page that goes on with rows that left has up to `limit` rows, if that is more, but none below rows of memory
+    /// that were not visited.
+    pub fn widened(mut self, limit: usize) -> Self {
+        if let Paged::Part(Part { page, seen_to, .. }) = &mut self {
+            page.limit = page.limit.max(limit);
+            page.floor = *seen_to;
+        }
+        self
+    }
 }
 
 impl<P: Page> Paged<P> {
@@ -295,7 +314,7 @@ impl<P: Page> Paged<P> {
         fits: impl Fn(&R) -> bool,
         view: impl Fn(R) -> P::Row,
     ) -> Result<P, E> {
-        let Part { mut page, keys, gone, seen } = match self {
+        let Part { mut page, keys, gone, seen, seen_to: _ } = match self {
             Paged::Whole(page) => return Ok(page),
             Paged::Part(part) => part,
         };

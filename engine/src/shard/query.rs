@@ -58,7 +58,9 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, rules: &Rules
         Query::OrderHashes(orders) => return lookups::hashes(user, orders),
         Query::Orders(filter) => return lists::orders(user, filter),
         Query::Account { wallets } => Answer::Account(Box::new(account(user, wallets))),
-        Query::Positions { wallets, market, open } => return lists::positions(user, wallets, market, open),
+        Query::Positions { wallets, market, open, closed_max } => {
+            return lists::positions(user, wallets, market, open, closed_max);
+        }
         Query::Fills(filter) => return lists::fills(user, filter),
         Query::Equity { wallets, first } => Answer::Equity(Box::new(EquityView {
             rows: user.equity_rows(user.wallets_in(wallets), first.max(earliest(now)), now.hour()),

@@ -56,6 +56,12 @@ pub trait Departed {
 
     fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, Self::Error>;
 
+    /// An order that memory knows to have left it. `None`: it is not kept any more. An implementation that can tell that
+    /// from a row that is missing returns an error for the latter.
+    fn left(&self, id: OrderId) -> Result<Option<EndedOrder>, Self::Error> {
+        self.order(id)
+    }
+
     fn position(&self, id: PositionId) -> Result<Option<Position>, Self::Error>;
 
     /// Orders below `before`, highest id first; only those of `market`, if there is one.
@@ -64,6 +70,17 @@ pub trait Departed {
         market: Option<MarketId>,
         before: Option<OrderId>,
     ) -> impl Iterator<Item = Result<EndedOrder, Self::Error>>;
+
+    /// A fill with its order. Implementations that find it without reading others do so.
+    fn fill(&self, id: TradeId) -> Result<Option<(Fill, Order)>, Self::Error> {
+        let row = self.fills(Some(TradeId(id.0.saturating_add(1)))).next().transpose()?;
+        Ok(row.filter(|(fill, _)| fill.id == id))
+    }
+
+    /// A fill that memory knows to have left it with its order, as [`Departed::left`].
+    fn left_fill(&self, id: TradeId) -> Result<Option<(Fill, Order)>, Self::Error> {
+        self.fill(id)
+    }
 
     /// Fills below `before` with their orders, highest id first.
     fn fills(&self, before: Option<TradeId>) -> impl Iterator<Item = Result<(Fill, Order), Self::Error>>;

@@ -8,12 +8,14 @@
 //! | `check.rs` | the check of every row |
 //! | `names.rs` | names of ended orders, for filters |
 //! | `reader.rs` | rows of a user: look-ups and scans from the newest |
+//! | `fills.rs` | fills with their orders, by a scan of both |
 //!
 //! They are in the database of the prices, which the job of the history opens beside the rest of a start, and opens again
 //! after a failure. So an [`EndedStore`] says what it is now: being opened, open, or not to be used. Reads and writes hold
 //! the open database for one look-up, one piece of a scan, or one move; nothing waits for an opening.
 
 mod check;
+mod fills;
 mod manifest;
 mod names;
 mod reader;

@@ -12,6 +12,8 @@ enum Step {
     Panics,
     /// Reports that it has begun, and waits.
     Waits(mpsc::Sender<()>, mpsc::Receiver<()>),
+    /// Reports that it has begun, and reads until it is given up.
+    Scans(mpsc::Sender<()>),
 }
 
 struct Source {
@@ -22,14 +24,14 @@ struct Source {
 impl EndedSource for Source {
     type Error = &'static str;
 
-    fn complete(&self, elsewhere: Elsewhere) -> Result<Answer, &'static str> {
-        self.step()?;
+    fn complete(&self, elsewhere: Elsewhere, is_given_up: GivenUp<'_>) -> Result<Answer, &'static str> {
+        self.step(is_given_up)?;
         let completed: Result<Answer, Infallible> = elsewhere.complete(&self.rows);
         Ok(completed.unwrap_or_else(|never| match never {}))
     }
 
-    fn look_up(&self, look_up: LookUp) -> Result<Envelope<()>, &'static str> {
-        self.step()?;
+    fn look_up(&self, look_up: LookUp, is_given_up: GivenUp<'_>) -> Result<Envelope<()>, &'static str> {
+        self.step(is_given_up)?;
         let found: Result<Envelope<()>, Infallible> = look_up.found(&self.rows);
         Ok(found.unwrap_or_else(|never| match never {}))
     }
@@ -40,7 +42,7 @@ impl EndedSource for Source {
 }
 
 impl Source {
-    fn step(&self) -> Result<(), &'static str> {
+    fn step(&self, is_given_up: GivenUp<'_>) -> Result<(), &'static str> {
         let next = self.next.lock().pop_front();
         match next {
             Some(Step::Opening) => Err("opening"),
@@ -50,6 +52,13 @@ impl Source {
                 begun.send(()).expect("the test waits for it");
                 go_on.recv().expect("the test lets it go on");
                 Ok(())
+            }
+            Some(Step::Scans(begun)) => {
+                begun.send(()).expect("the test waits for it");
+                while !is_given_up() {
+                    std::thread::yield_now();
+                }
+                Err("given up")
             }
             None => Ok(()),
         }
@@ -142,6 +151,26 @@ fn several_readers_work_side_by_side_and_end_with_the_pool() {
     drop(readers);
     // What was begun is finished.
     assert_eq!(slow.blocking_recv().expect("an answer").map(drop), Ok(()));
+}
+
+/// A reader that scans goes on with the next request when its client has gone, and ends when the process ends.
+#[test]
+fn a_reader_stops_when_its_answer_is_given_up() {
+    let ((begun, has_begun), (again, has_begun_again)) = (mpsc::channel(), mpsc::channel());
+    let (readers, _, asked) =
+        readers(1, vec![Step::Scans(begun), Step::Scans(again.clone()), Step::Scans(again)], LONG);
+    let answer = readers.complete(asked.clone());
+    has_begun.recv().expect("the reader has taken it");
+    drop(answer);
+    let command = readers.look_up(asked_command());
+    has_begun_again.recv().expect("the reader has taken it");
+    drop(command);
+    // The last one is wanted until the end of the readers.
+    let wanted = readers.complete(asked);
+    has_begun_again.recv().expect("the reader has taken it");
+    drop(readers);
+    assert!(wanted.blocking_recv().is_err(), "no answer is made up");
+    println!("answers that are given up: 3 cases");
 }
 
 /// A cancel of an order that has left memory, as a shard hands it back.

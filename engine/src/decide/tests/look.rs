@@ -48,10 +48,9 @@ impl World {
                 }
             }
             "closed" => {
-                let answer = self.ask(
-                    Command::Query(Query::Positions { wallets: Wallets::Api, market: None, open: Some(false) }),
-                    0,
-                );
+                let (wallets, closed_max) = (Wallets::Api, usize::MAX);
+                let closed = Query::Positions { wallets, market: None, open: Some(false), closed_max };
+                let answer = self.ask(Command::Query(closed), 0);
                 let Answer::Positions(rows) = answer else { return "error".to_owned() };
                 let row = |row: &PositionView| {
                     let settled = row.position.settlement.as_ref().map_or(String::new(), |settled| {

@@ -284,6 +284,7 @@ fn query_of(kind: usize, dice: &mut Dice, user: &User, now: Timestamp, remembere
             wallets,
             market: dice.chance(20).then_some(market),
             open: dice.chance(60).then(|| dice.chance(30)),
+            closed_max: dice.pick(&[usize::MAX, usize::MAX, 0, 1, 4]),
         },
         6 => Query::Fills(FillFilter { wallets, market: filter, side, offset, limit }),
         7 => {
@@ -294,17 +295,18 @@ fn query_of(kind: usize, dice: &mut Dice, user: &User, now: Timestamp, remembere
             };
             let fills: Vec<TradeId> = user.fills().iter().map(|fill| fill.id).collect();
             let before = (dice.chance(40) && !fills.is_empty()).then(|| dice.pick(&fills));
-            Query::FillSpan(FillSpan { wallets, market: filter, from, to, before, limit })
+            Query::FillSpan(FillSpan { wallets, market: filter, from, to, before, limit, limit_elsewhere: 0 })
         }
         8 => {
             let positions: Vec<PositionId> = user.positions().iter().map(|position| position.id).collect();
             let before = (dice.chance(40) && !positions.is_empty()).then(|| dice.pick(&positions));
             let (one, other) = (moment(dice), moment(dice));
-            let which = match dice.chance(50) {
-                true => Episodes::All,
-                false => Episodes::Settled { from: one.min(other), to: one.max(other) },
+            let which = match dice.below(4) {
+                0 | 1 => Episodes::All,
+                2 => Episodes::Closed,
+                _ => Episodes::Settled { from: one.min(other), to: one.max(other) },
             };
-            Query::EpisodeSpan(EpisodeSpan { wallets, market: filter, which, before, limit })
+            Query::EpisodeSpan(EpisodeSpan { wallets, market: filter, which, before, limit, limit_elsewhere: 0 })
         }
         9 | 10 => {
             let id = |dice: &mut Dice| match kind {
@@ -374,6 +376,88 @@ fn an_answer_is_the_same_wherever_its_rows_are() {
     assert_eq!(completed[12..], [0, 0]);
 }
 
+/// The rows of a traversal that begins with this query, and those of each page.
+fn traversed(mut query: Query, ask: impl Fn(&Query) -> Answer) -> (Vec<String>, Vec<usize>) {
+    let (mut rows, mut pages) = (Vec::new(), Vec::new());
+    loop {
+        let (found, next): (Vec<String>, _) = match ask(&query) {
+            Answer::FillSpan(page) => (page.rows.iter().map(|row| unlinked(format!("{row:?}"))).collect(), page.next),
+            Answer::EpisodeSpan(page) => (page.rows.iter().map(|row| format!("{row:?}")).collect(), page.next),
+            other => panic!("{other:?}"),
+        };
+        pages.push(found.len());
+        rows.extend(found);
+        match (&mut query, next) {
+            (_, None) => return (rows, pages),
+            (Query::FillSpan(span), Some(next)) => span.before = Some(TradeId(next)),
+            (Query::EpisodeSpan(span), Some(next)) => span.before = Some(PositionId(next)),
+            (other, _) => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Pages that are longer where rows have left memory show the same rows as short ones of memory, each of them once.
+#[test]
+fn long_pages_have_the_rows_of_short_ones() {
+    let (mut cases, mut longer, mut bounded) = (0, 0, 0);
+    let nothing = Store::default();
+    with_queries(19..22, |twins, owner, kind, query| {
+        let (mut query, mut dice) = (query.clone(), Dice(twins.sample.now.0));
+        let (limit, limit_elsewhere) = match &mut query {
+            Query::FillSpan(span) => (&mut span.limit, &mut span.limit_elsewhere),
+            Query::EpisodeSpan(span) => (&mut span.limit, &mut span.limit_elsewhere),
+            _ => return,
+        };
+        (*limit, *limit_elsewhere) = (dice.pick(&[1, 2, 5, 20]), dice.pick(&[1, 7, 40, 1_000]));
+        let (short, long) = (*limit, (*limit).max(*limit_elsewhere));
+        let store = twins.stores.get(&owner).unwrap_or(&nothing);
+        let answer = |users: &Users, query: &Query| {
+            let user = users.get(owner).expect("it was created");
+            query::answer(user, query.clone(), &twins.minutes, &twins.rules, twins.sample.now)
+        };
+        if matches!(answer(&twins.whole, &query), Ok(Answer::Refused(_))) {
+            return;
+        }
+        let (whole, of_memory) = traversed(query.clone(), |query| {
+            answer(&twins.whole, query).unwrap_or_else(|_| panic!("nothing has left: {query:?}"))
+        });
+        let (split, pages) = traversed(query.clone(), |query| match answer(&twins.split, query) {
+            Ok(answer) => answer,
+            Err(rest) => {
+                let Ok(answer) = Elsewhere::new(owner, 0, rest).complete(store);
+                answer
+            }
+        });
+        assert_eq!(split, whole, "{query:?}");
+        assert!(of_memory.iter().all(|rows| *rows <= short) && pages.iter().all(|rows| *rows <= long), "{query:?}");
+        assert!(pages.len() <= of_memory.len(), "{query:?}");
+        cases += 1;
+        longer += usize::from(pages.iter().any(|rows| *rows > short));
+        // Not as long as it may be, because of rows of memory that were not visited.
+        bounded += usize::from(pages.iter().rev().skip(1).any(|rows| (short + 1..long).contains(rows)));
+        assert!(kind == 7 || kind == 8);
+    });
+    println!("traversals: {cases} cases, {longer} with long pages, {bounded} of them bounded by rows of memory");
+    assert!(cases > 1_000 && longer > 300 && bounded > 20, "{cases} {longer} {bounded}");
+}
+
+/// The orders of a store that a query names.
+fn named(query: &Query, store: &Store) -> Vec<u64> {
+    let orders: Vec<OrderId> = match query {
+        Query::Order(id) => vec![*id],
+        Query::OrderHashes(ids) => ids.clone(),
+        Query::OrderByClientId(text) => {
+            store.requests.iter().filter(|(_, (id, _))| id == text).map(|(order, _)| *order).collect()
+        }
+        Query::SignedOrders(hashes) => {
+            let has = |row: &EndedOrder| row.order.terms.order_hash().is_some_and(|hash| hashes.contains(hash));
+            store.orders.values().filter(|row| has(row)).map(|row| row.order.id).collect()
+        }
+        _ => Vec::new(),
+    };
+    orders.into_iter().filter(|id| store.orders.contains_key(id)).map(|id| id.0).collect()
+}
+
 /// A store that loses one row, or returns it twice, is found by every kind of query that lists such rows.
 #[test]
 fn a_row_lost_or_twice_is_found() {
@@ -388,6 +472,9 @@ fn a_row_lost_or_twice_is_found() {
         if ids.is_empty() {
             return;
         }
+        // A query for single rows finds a fault in one of them.
+        let named = named(query, store);
+        let ids = if named.is_empty() { ids } else { named };
         let mut dice = Dice(ids.len() as u64 ^ twins.sample.now.0);
         for fault in [Fault::Lost(dice.pick(&ids)), Fault::Twice(dice.pick(&ids))] {
             let faulty = Store { fault: Some(fault), ..store.clone() };
@@ -513,9 +600,9 @@ fn hints_count_rows_that_left() {
         let closed = fact::OrderClosed { order: order(nth), reason: CloseReason::FakNoFill, at };
         users.apply(owner, &Mutation::OrderClosed(closed));
     };
-    let count = |users: &Users, store: &Store, side: Option<Side>| {
+    let count = |users: &Users, store: &Store, market: Option<MarketFilter>, side: Option<Side>| {
         let (wallets, limit) = (Wallets::Any, 5);
-        let filter = OrderFilter { wallets, status: None, market: None, side, after: None, offset: 0, limit };
+        let filter = OrderFilter { wallets, status: None, market, side, after: None, offset: 0, limit };
         let asked = lists::orders(users.get(owner).expect("created"), filter);
         let Ok(answer) = asked.or_else(|rest| Elsewhere::new(owner, 0, rest).complete(store));
         let Answer::Orders(page) = answer else { panic!("a list") };
@@ -540,9 +627,16 @@ fn hints_count_rows_that_left() {
         store.note(users.get(owner).expect("created"), &leave);
         users.depart(&leave);
         (placed, left) = (total, leaving);
-        assert_eq!(count(&users, &store, None), all, "{left} of {placed}");
-        assert_eq!(count(&users, &store, Some(Side::Sell)), sells, "{left} of {placed}");
-        cases += 2;
+        let own = InstrumentId(3).market();
+        for market in [None, Some(MarketFilter::Only(own))] {
+            store.read.set(0);
+            assert_eq!(count(&users, &store, market, None), all, "{left} of {placed}, {market:?}");
+            assert_eq!(count(&users, &store, market, Some(Side::Sell)), sells, "{left} of {placed}, {market:?}");
+            // A page of each: without a market nothing is read for the hint.
+            let read = store.read.get();
+            assert!(market.is_some() || read < 1_200, "{read} rows read, {left} of {placed}");
+            cases += 2;
+        }
     }
     println!("hints: {cases} cases");
 }

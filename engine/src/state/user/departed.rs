@@ -11,8 +11,8 @@ use crate::canonical::{RowHashes, Sum};
 use crate::departed::Leaving;
 use crate::id::{OBJECT_BITS, OrderId, PositionId, TradeId, UserId, WalletId, object_number};
 use crate::mutation::packed::{Packer, put_numbers, take_numbers};
-use crate::order::Order;
 use crate::order::row::NO_FILL;
+use crate::order::{Order, Side, Status};
 use crate::time::Timestamp;
 use std::ops::Range;
 
@@ -30,12 +30,38 @@ pub struct DepartedRows {
     pub requests: u32,
     /// Totals of each wallet, in wallet order.
     pub(super) tallies: Vec<(WalletId, Tally)>,
+    /// Orders of each wallet, in wallet order.
+    ends: Vec<(WalletId, Ends)>,
     newest: Timestamp,
     moved_at: Timestamp,
     opened_at: Timestamp,
     newest_order: u64,
     newest_fill: u64,
     newest_position: u64,
+}
+
+/// Counts of orders by how they ended and by side: BUY orders that are filled, cancelled, expired, then SELL orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Ends([u32; ENDS_COUNT]);
+
+/// Of either side, as in [`Ends`].
+const ENDED: [Status; 3] = [Status::Filled, Status::Cancelled, Status::Expired];
+const ENDS_COUNT: usize = 2 * ENDED.len();
+
+impl Ends {
+    fn note(&mut self, status: Status, side: Side) {
+        let at = ENDED.iter().position(|ended| *ended == status).expect("an order that left has ended");
+        self.0[at + if side == Side::Sell { ENDED.len() } else { 0 }] += 1;
+    }
+
+    /// The count of orders with this status and side, or of all.
+    fn count(&self, status: Option<Status>, side: Option<Side>) -> usize {
+        let ends = [Side::Buy, Side::Sell].into_iter().flat_map(|side| ENDED.map(|status| (status, side)));
+        let fit = ends.zip(self.0).filter(|((ended, of), _)| {
+            status.is_none_or(|status| status == *ended) && side.is_none_or(|side| side == *of)
+        });
+        fit.map(|(_, count)| count as usize).sum()
+    }
 }
 
 impl DepartedRows {
@@ -47,6 +73,22 @@ impl DepartedRows {
     /// Whether orders or positions have left, not only requests.
     pub(crate) fn has_rows(&self) -> bool {
         self.orders != 0 || self.positions != 0
+    }
+
+    /// The count of orders with this status and side, or with any, in the wallets that `is_chosen`. O(wallets).
+    pub(crate) fn ended_orders(
+        &self,
+        status: Option<Status>,
+        side: Option<Side>,
+        is_chosen: impl Fn(WalletId) -> bool,
+    ) -> usize {
+        let chosen = self.ends.iter().filter(|(wallet, _)| is_chosen(*wallet));
+        chosen.map(|(_, ends)| ends.count(status, side)).sum()
+    }
+
+    /// Whether the counts of orders by wallet are those of all orders.
+    pub(super) fn counts_orders(&self) -> bool {
+        self.ended_orders(None, None, |_| true) == self.orders as usize
     }
 
     /// The newest time in any of these rows: a correction of the clock must not be earlier.
@@ -82,6 +124,7 @@ impl DepartedRows {
     fn note_order(&mut self, order: &Order) {
         self.orders += 1;
         self.newest_order = self.newest_order.max(order.id.0);
+        ends_in(&mut self.ends, order.terms.wallet).note(order.status(), order.terms.side);
         let closed_at = order.closed().map(|(_, at)| at);
         for at in [Some(order.created_at), order.filled_at(), closed_at].into_iter().flatten() {
             self.newest = self.newest.max(at);
@@ -109,6 +152,16 @@ impl DepartedRows {
             tally_in(&mut self.tallies, position.wallet).note_closed(position.has_won());
         }
     }
+}
+
+/// The counts of a wallet in a list in wallet order.
+fn ends_in(ends: &mut Vec<(WalletId, Ends)>, wallet: WalletId) -> &mut Ends {
+    let at = ends.binary_search_by_key(&wallet, |(of, _)| *of).unwrap_or_else(|at| {
+        ends.reserve_exact(1);
+        ends.insert(at, (wallet, Ends::default()));
+        at
+    });
+    &mut ends[at].1
 }
 
 impl Users {
@@ -247,7 +300,7 @@ const FIGURES_COUNT: usize = 10;
 
 impl User {
     /// Appends the section of a snapshot: the sum, then lists of numbers. They are counts, times and object numbers of
-    /// [`DepartedRows`]; four for each wallet; for orders, fills and positions the runs of rows that are there, each as
+    /// [`DepartedRows`]; four for each wallet; seven for each wallet with orders; for orders, fills and positions the runs of rows that are there, each as
     /// its distance from the run before it and its length, because rows refer to others by number.
     pub(crate) fn put_departed(&self, departed: &DepartedRows, out: &mut Vec<u8>) {
         let DepartedRows {
@@ -257,6 +310,7 @@ impl User {
             positions,
             requests,
             tallies,
+            ends,
             newest,
             moved_at,
             opened_at,
@@ -279,6 +333,11 @@ impl User {
             })
             .collect();
         put_numbers(of_wallets.into_iter(), &mut packer);
+        let ends: Vec<u64> = ends
+            .iter()
+            .flat_map(|(wallet, Ends(counts))| std::iter::once(object_number(wallet.0)).chain(*counts).map(u64::from))
+            .collect();
+        put_numbers(ends.into_iter(), &mut packer);
         let trading = self.trading();
         let (orders, fills, positions) = (trading.orders.runs(), trading.fills.runs(), trading.positions.runs());
         for runs in [steps(orders), steps(fills), steps(positions)] {
@@ -318,6 +377,7 @@ impl DepartedRows {
             positions: counted(positions)?,
             requests: counted(requests)?,
             tallies: Vec::new(),
+            ends: Vec::new(),
             newest: Timestamp(newest),
             moved_at: Timestamp(moved_at),
             opened_at: Timestamp(opened_at),
@@ -338,7 +398,24 @@ impl DepartedRows {
             sums = [sums[0] + fills, sums[1] + closed];
             departed.tallies.push((wallet, tally));
         }
-        let fits = departed.has_rows() && requests <= orders && sums[0] == fills && sums[1] <= positions;
+        let ends = take_numbers(input)?;
+        let (ends, more) = ends.as_chunks::<{ 1 + ENDS_COUNT }>();
+        for [wallet, counts @ ..] in ends {
+            let (wallet, mut known) = (WalletId(id(*wallet, 1)?), Ends::default());
+            for (known, count) in known.0.iter_mut().zip(counts) {
+                *known = counted(*count)?;
+            }
+            if departed.ends.last().is_some_and(|(last, _)| *last >= wallet) || known == Ends::default() {
+                return Err(CodecError::Reference);
+            }
+            departed.ends.push((wallet, known));
+        }
+        let fits = departed.counts_orders()
+            && more.is_empty()
+            && departed.has_rows()
+            && requests <= orders
+            && sums[0] == fills
+            && sums[1] <= positions;
         if !fits || !rest.is_empty() || departed.newest < departed.moved_at || departed.newest < departed.opened_at {
             return Err(CodecError::Reference);
         }

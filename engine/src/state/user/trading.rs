@@ -423,6 +423,9 @@ impl Trading {
                 "numbers count the rows that are there and those that left: {ends:?}, {there:?}, {left:?}"
             ));
         }
+        if self.departed.as_ref().is_some_and(|left| !left.counts_orders()) {
+            return Err("orders that left are counted by wallet".to_owned());
+        }
         if self.index.len() != self.orders.len() + self.fills.len() + self.positions.len() {
             return Err(format!("the index has the rows that are there, and no others: {}", self.index.len()));
         }

@@ -1,6 +1,8 @@
 //! Ended rows of a user: look-ups by key, and scans from the newest, piece by piece. A piece is read whole and the tables
-//! are let go, so a slow reader holds up neither a merge nor an opening.
+//! are let go, so a slow reader holds up neither a merge nor an opening. Before each look-up and piece the reader asks
+//! whether the answer is still wanted.
 
+use super::fills::FillRows;
 use super::rows::{
     first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, request_key, take_head,
     take_order_of,
@@ -16,7 +18,7 @@ use std::sync::Arc;
 
 /// Rows of the first piece of a scan, which is often enough; each piece has twice as many as the one before.
 const PIECE_ROWS: usize = 16;
-const PIECE_ROWS_MAX: usize = 256;
+const PIECE_ROWS_MAX: usize = 1_024;
 
 /// Reads ended rows. Copies read the same ones.
 #[derive(Clone)]
@@ -31,24 +33,37 @@ impl EndedReader {
     }
 
     /// The rows of a user that have left memory up to LSN `upto`; 0: none have, and the store is not asked.
-    pub fn of(&self, user: UserId, upto: u64) -> EndedOf {
-        EndedOf { reader: self.clone(), user, upto }
+    pub fn of(&self, user: UserId, upto: u64) -> EndedOf<'static> {
+        EndedOf { reader: self.clone(), user, upto, is_given_up: &|| false }
     }
 }
 
 /// The ended rows of a user up to one LSN.
 #[derive(Clone)]
-pub struct EndedOf {
+pub struct EndedOf<'a> {
     reader: EndedReader,
-    user: UserId,
+    pub(super) user: UserId,
     upto: u64,
+    is_given_up: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl EndedOf {
+impl<'a> EndedOf<'a> {
+    /// The same rows for an answer that may be given up: from then on every read is [`StoreError::GivenUp`]. It is asked
+    /// before each look-up and each piece of a scan, of 1,024 rows at most.
+    pub fn until<'b>(self, is_given_up: &'b (dyn Fn() -> bool + Sync)) -> EndedOf<'b>
+    where
+        'a: 'b,
+    {
+        EndedOf { is_given_up, ..self }
+    }
+
     /// The open tables, for one look-up or piece; `None` if nothing has left memory.
-    fn opened(&self) -> Result<Option<Arc<Opened>>, StoreError> {
+    pub(super) fn opened(&self) -> Result<Option<Arc<Opened>>, StoreError> {
         if self.upto == 0 {
             return Ok(None);
+        }
+        if (self.is_given_up)() {
+            return Err(StoreError::GivenUp);
         }
         let opened = self.reader.store.opened()?;
         let manifest = opened.manifest().ok_or(StoreError::Missing)?;
@@ -62,7 +77,7 @@ impl EndedOf {
     }
 
     /// What a row has after its head; `None` if it is of a later LSN.
-    fn body<'a>(&self, mut value: &'a [u8]) -> Result<Option<&'a [u8]>, StoreError> {
+    pub(super) fn body<'v>(&self, mut value: &'v [u8]) -> Result<Option<&'v [u8]>, StoreError> {
         let lsn = take_head(&mut value)?;
         Ok((lsn <= self.upto).then_some(value))
     }
@@ -85,18 +100,18 @@ impl EndedOf {
     }
 
     /// The order that another row names.
-    fn named(&self, id: OrderId, sharing: &mut Sharing) -> Result<EndedOrder, StoreError> {
+    pub(super) fn named(&self, id: OrderId, sharing: &mut Sharing) -> Result<EndedOrder, StoreError> {
         let found = self.order_in(id, sharing)?;
         found.ok_or_else(|| damaged(format!("order {id} is named and missing")))
     }
 
     /// The rows of a keyspace between two keys, the last first. Both have the same length.
-    fn back(&self, space: Space, first: Vec<u8>, end: Bound<Vec<u8>>) -> Back<'_> {
+    fn back(&self, space: Space, first: Vec<u8>, end: Bound<Vec<u8>>) -> Back<'_, 'a> {
         Back { of: self, space, first, end, piece: Vec::new(), rows: PIECE_ROWS, failed: None, is_over: false }
     }
 
     /// The objects of a keyspace below one, the newest first.
-    fn objects(&self, space: Space, before: Option<u64>) -> Back<'_> {
+    fn objects(&self, space: Space, before: Option<u64>) -> Back<'_, 'a> {
         let end = match before {
             Some(before) => Bound::Excluded(object_key(self.user, before)),
             None => Bound::Included(object_key(self.user, u64::MAX)),
@@ -132,11 +147,15 @@ impl EndedOf {
     }
 }
 
-impl Departed for EndedOf {
+impl Departed for EndedOf<'_> {
     type Error = StoreError;
 
     fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, StoreError> {
         self.order_in(id, &mut Sharing::default())
+    }
+
+    fn left(&self, id: OrderId) -> Result<Option<EndedOrder>, StoreError> {
+        self.named(id, &mut Sharing::default()).map(Some)
     }
 
     fn position(&self, id: PositionId) -> Result<Option<Position>, StoreError> {
@@ -153,23 +172,21 @@ impl Departed for EndedOf {
         all.into_iter().flatten().chain(listed.into_iter().flatten())
     }
 
+    fn fill(&self, id: TradeId) -> Result<Option<(Fill, Order)>, StoreError> {
+        let order = self.find(Space::Fills, &object_key(self.user, id.0), |body| fill_order(id.0, body))?;
+        let Some(order) = order else { return Ok(None) };
+        let EndedOrder { order, fills } = self.named(order, &mut Sharing::default())?;
+        let fill = fills.into_iter().find(|fill| fill.id == id);
+        let fill = fill.ok_or_else(|| lacks(order.id, id.0))?;
+        Ok(Some((fill, order)))
+    }
+
+    fn left_fill(&self, id: TradeId) -> Result<Option<(Fill, Order)>, StoreError> {
+        self.fill(id)?.ok_or_else(|| damaged(format!("fill {id} has left memory and is missing"))).map(Some)
+    }
+
     fn fills(&self, before: Option<TradeId>) -> impl Iterator<Item = Result<(Fill, Order), StoreError>> {
-        let mut sharing = Sharing::default();
-        // Fills beside each other are mostly of one order.
-        let mut last: Option<EndedOrder> = None;
-        self.objects(Space::Fills, before.map(|before| before.0)).map(move |row| {
-            let row = row?;
-            let id = row.object()?;
-            let unreadable = || damaged(format!("fill {id} cannot be read"));
-            let order = take_order_of(id, row.body()).ok_or_else(unreadable)?;
-            if last.as_ref().is_none_or(|last| last.order.id != order) {
-                last = Some(self.named(order, &mut sharing)?);
-            }
-            let of = last.as_ref().ok_or_else(unreadable)?;
-            let fill = of.fills.iter().find(|fill| fill.id.0 == id);
-            let fill = fill.ok_or_else(|| damaged(format!("order {order} lacks its fill {id}")))?;
-            Ok((fill.clone(), of.order.clone()))
-        })
+        FillRows::new(self, self.objects(Space::Fills, before.map(|before| before.0)))
     }
 
     fn positions(&self, before: Option<PositionId>) -> impl Iterator<Item = Result<Position, StoreError>> {
@@ -206,7 +223,17 @@ impl Departed for EndedOf {
     }
 }
 
-fn order(id: OrderId, body: &[u8], sharing: &mut Sharing) -> Result<EndedOrder, StoreError> {
+/// The order of a fill.
+pub(super) fn fill_order(fill: u64, body: &[u8]) -> Result<OrderId, StoreError> {
+    take_order_of(fill, body).ok_or_else(|| damaged(format!("fill {fill} cannot be read")))
+}
+
+/// An order without the fill that names it.
+pub(super) fn lacks(order: OrderId, fill: u64) -> StoreError {
+    damaged(format!("order {order} lacks its fill {fill}"))
+}
+
+pub(super) fn order(id: OrderId, body: &[u8], sharing: &mut Sharing) -> Result<EndedOrder, StoreError> {
     let read = take_order(body, sharing).ok().filter(|read| read.order.id == id);
     read.ok_or_else(|| damaged(format!("order {id} cannot be read")))
 }
@@ -221,8 +248,8 @@ fn damaged(why: String) -> StoreError {
 }
 
 /// A scan from the last key to the first.
-struct Back<'a> {
-    of: &'a EndedOf,
+pub(super) struct Back<'s, 'a> {
+    of: &'s EndedOf<'a>,
     space: Space,
     first: Vec<u8>,
     end: Bound<Vec<u8>>,
@@ -235,7 +262,7 @@ struct Back<'a> {
 }
 
 /// A row of a scan.
-struct Found {
+pub(super) struct Found {
     space: Space,
     key: Value,
     value: Value,
@@ -244,17 +271,33 @@ struct Found {
 }
 
 impl Found {
-    fn object(&self) -> Result<u64, StoreError> {
+    pub(super) fn object(&self) -> Result<u64, StoreError> {
         let object = object_of(&self.key).filter(|_| self.key.len() == key_bytes(self.space));
         object.ok_or_else(|| damaged(format!("{} has a key of {} bytes", self.space.name(), self.key.len())))
     }
 
-    fn body(&self) -> &[u8] {
+    pub(super) fn body(&self) -> &[u8] {
         &self.value[self.body..]
     }
 }
 
-impl Back<'_> {
+impl Back<'_, '_> {
+    /// The rest of the piece that was read, or the next one, the last key first; empty at the end.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the next row is one.
+    pub(super) fn piece(&mut self) -> Result<Vec<Found>, StoreError> {
+        let mut rows = Vec::from_iter(self.next().transpose()?);
+        rows.extend(self.piece.drain(..).rev());
+        Ok(rows)
+    }
+
+    /// Nothing comes after what was returned.
+    pub(super) fn end(&mut self) {
+        self.piece.clear();
+        (self.failed, self.is_over) = (None, true);
+    }
+
     /// Reads a piece.
     fn read(&mut self) -> Result<(), StoreError> {
         let is_empty = match &self.end {
@@ -285,7 +328,7 @@ impl Back<'_> {
 }
 
 /// Ends after an error.
-impl Iterator for Back<'_> {
+impl Iterator for Back<'_, '_> {
     type Item = Result<Found, StoreError>;
 
     fn next(&mut self) -> Option<Result<Found, StoreError>> {

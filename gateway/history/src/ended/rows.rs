@@ -43,18 +43,21 @@ pub fn take_head(value: &mut &[u8]) -> Result<u64, StoreError> {
     if version > VERSION {
         return Err(StoreError::Later(format!("version {version} of a row")));
     }
-    let lineage = read_leb(&mut rest).ok_or_else(damaged)?;
+    let lineage = take_shortest(&mut rest).filter(|_| version == VERSION).ok_or_else(damaged)?;
     if lineage != LINEAGE {
         return Err(StoreError::Later("a row of another lineage".to_owned()));
     }
-    let lsn = read_leb(&mut rest).ok_or_else(damaged)?;
-    let mut again = Vec::with_capacity(bytes.len() - rest.len());
-    put_head(lsn, &mut again);
-    if again != bytes[..bytes.len() - rest.len()] {
-        return Err(damaged());
-    }
+    let lsn = take_shortest(&mut rest).ok_or_else(damaged)?;
     *value = rest;
     Ok(lsn)
+}
+
+/// Reads a number in LEB128. `None` also for one in more bytes than it needs: a row has one encoding.
+fn take_shortest(bytes: &mut &[u8]) -> Option<u64> {
+    let before = *bytes;
+    let number = read_leb(bytes)?;
+    let taken = &before[..before.len() - bytes.len()];
+    (taken.len() == 1 || taken.last() != Some(&0)).then_some(number)
 }
 
 /// The number in the key of a client order id. It is the same in every build; ids with equal numbers are distinguished by
@@ -115,10 +118,8 @@ pub fn first_object(user: UserId) -> u64 {
 /// Reads what `put_order_of` wrote.
 pub fn take_order_of(object: u64, bytes: &[u8]) -> Option<OrderId> {
     let mut rest = bytes;
-    let order = OrderId(object ^ read_leb(&mut rest)?);
-    let mut again = Vec::new();
-    put_order_of(object, order, &mut again);
-    (again == bytes).then_some(order)
+    let order = OrderId(object ^ take_shortest(&mut rest)?);
+    rest.is_empty().then_some(order)
 }
 
 /// An encoded row.

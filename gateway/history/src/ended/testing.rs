@@ -100,8 +100,8 @@ impl World {
         user
     }
 
-    /// Places an order that ends, and returns its id.
-    pub fn place(&mut self, user: UserId, placed: &Placed) -> OrderId {
+    /// Places an order of all shares of `placed`, which rests or is filled in the same moment.
+    fn open(&mut self, user: UserId, placed: &Placed, rests: bool) -> OrderId {
         let order = OrderId(self.object(user));
         let (wallet, key) = (WalletId(user.object(1)), KeyId(user.object(2)));
         let market = MarketId(placed.market as u32);
@@ -121,14 +121,37 @@ impl World {
         };
         let at = self.now();
         self.apply(user, Mutation::OrderPlaced(fact::OrderPlaced { order, terms, counted: true, at }));
-        let is_immediate = placed.fills.len() == 1 && placed.rest == 0;
-        if !is_immediate {
+        if rests {
             assert!(!placed.is_sell, "only whole sales are made here");
             let (reserved_cash, reserved_qty, at) = (Cash::ZERO, Qty::ZERO, self.now());
             let (awaiting_book, held) = (false, false);
             let rested = fact::OrderRested { order, reserved_cash, reserved_qty, awaiting_book, held, at };
             self.apply(user, Mutation::OrderRested(rested));
         }
+        order
+    }
+
+    /// Places an order that rests until [`World::fill_resting`] has filled it.
+    pub fn rest(&mut self, user: UserId, market: u64, shares: u64) -> OrderId {
+        self.open(user, &Placed { market, rest: shares, ..Placed::default() }, true)
+    }
+
+    /// Fills shares of an order that rests.
+    pub fn fill_resting(&mut self, user: UserId, order: OrderId, shares: u64) {
+        let row = self.users.get(user).and_then(|user| user.order(order)).expect("it is there");
+        let market = row.terms.instrument.market();
+        self.fill(user, order, market, Side::Buy, shares);
+        if self.users.get(user).and_then(|user| user.order(order)).is_some_and(|order| !order.is_open()) {
+            self.ended.get_mut(&user).expect("a user").0.push(order);
+        }
+    }
+
+    /// Places an order that ends, and returns its id.
+    pub fn place(&mut self, user: UserId, placed: &Placed) -> OrderId {
+        let market = MarketId(placed.market as u32);
+        let side = if placed.is_sell { Side::Sell } else { Side::Buy };
+        let is_immediate = placed.fills.len() == 1 && placed.rest == 0;
+        let order = self.open(user, placed, !is_immediate);
         for shares in &placed.fills {
             self.fill(user, order, market, side, *shares);
         }
@@ -220,7 +243,8 @@ impl World {
     /// Everything that has ended, and everything that leaves with it.
     pub fn all(&self) -> Vec<Leaving> {
         let leaving = |(user, (orders, positions)): (&UserId, &(Vec<OrderId>, Vec<PositionId>))| {
-            let (orders, mut positions) = (orders.clone(), positions.clone());
+            let (mut orders, mut positions) = (orders.clone(), positions.clone());
+            orders.sort();
             positions.sort();
             Leaving { user: *user, orders, positions }
         };
@@ -271,7 +295,7 @@ fn all<T>(rows: impl Iterator<Item = Result<T, StoreError>>) -> Vec<T> {
 }
 
 /// Compares every answer about a user's moved rows with those in memory. Returns how many were compared.
-pub fn agrees(world: &World, of: &EndedOf, user: UserId, orders: &BTreeSet<OrderId>, what: &str) -> usize {
+pub fn agrees(world: &World, of: &EndedOf<'_>, user: UserId, orders: &BTreeSet<OrderId>, what: &str) -> usize {
     let hot = world.users.get(user).expect("a user");
     let mut cases = 0;
     let expected = |id: &OrderId| {
@@ -307,6 +331,12 @@ pub fn agrees(world: &World, of: &EndedOf, user: UserId, orders: &BTreeSet<Order
         assert_eq!(found, listed.map(|fill| (fill.id, fill.order)).collect::<Vec<_>>(), "{what}: fills, {before:?}");
         cases += found.len() + 1;
     }
+    for fill in hot.fills() {
+        let found = of.fill(fill.id).expect("readable").map(|(found, order)| (found.id, found.qty, order.id));
+        let expected = orders.contains(&fill.order).then_some((fill.id, fill.qty, fill.order));
+        assert_eq!(found, expected, "{what}: fill {}", fill.id);
+        cases += 1;
+    }
     // The newest order of each id that was moved, and each hash.
     let ids: Vec<OrderId> = orders.iter().copied().collect();
     let mut newest: BTreeMap<String, (OrderId, Vec<u8>)> = BTreeMap::new();
@@ -337,7 +367,7 @@ pub fn agrees(world: &World, of: &EndedOf, user: UserId, orders: &BTreeSet<Order
 /// The same for positions.
 pub fn positions_agree(
     world: &World,
-    of: &EndedOf,
+    of: &EndedOf<'_>,
     user: UserId,
     positions: &BTreeSet<PositionId>,
     what: &str,
@@ -357,7 +387,7 @@ pub fn positions_agree(
 }
 
 /// Everything of the rows that left.
-pub fn all_agree(world: &World, of: impl Fn(UserId) -> EndedOf, left: &[Leaving], what: &str) -> usize {
+pub fn all_agree(world: &World, of: impl Fn(UserId) -> EndedOf<'static>, left: &[Leaving], what: &str) -> usize {
     let mut cases = 0;
     for user in world.users.iter() {
         let leaving = left.iter().filter(|leaving| leaving.user == user.id);

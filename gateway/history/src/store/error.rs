@@ -31,6 +31,8 @@ pub enum StoreError {
     Behind { upto: u64, needed: u64 },
     /// Its ended rows are of a later LSN than the one that is there, or asked for.
     Ahead { upto: u64, end: u64 },
+    /// What was to be read is not wanted any more.
+    GivenUp,
     /// What is to be stored is not in memory, or has not ended.
     NotEnded(String),
     /// An earlier write failed, for this reason: this process writes no ended rows any more.
@@ -55,6 +57,7 @@ impl fmt::Display for StoreError {
             StoreError::Ahead { upto, end } => {
                 write!(f, "its ended rows are of LSN {upto}, which is after {end}")
             }
+            StoreError::GivenUp => f.write_str("the answer is not wanted any more"),
             StoreError::NotEnded(what) => write!(f, "{what} cannot be stored: it is not in memory, or has not ended"),
             StoreError::Refused(why) => write!(f, "no ended rows are written after a failure: {why}"),
         }

@@ -191,6 +191,12 @@ impl Spaces {
             .map_or(Size { bytes: 0, files: 0 }, |space| Size { bytes: space.disk_space(), files: space.table_count() })
     }
 
+    /// Writes a row.
+    #[cfg(test)]
+    pub fn put(&self, space: Space, key: &[u8], value: &[u8]) {
+        self.space(space).expect("it is made").insert(key, value).expect("written");
+    }
+
     /// Removes a row.
     #[cfg(test)]
     pub fn remove(&self, space: Space, key: &[u8]) {

@@ -139,7 +139,7 @@ fn a_section_that_contradicts_itself_is_refused() {
         std::iter::from_fn(|| (!input.is_empty()).then(|| take_numbers(&mut input).expect("just written"))).collect()
     };
     let lists = lists_of(&section[32..]);
-    assert_eq!((lists.len(), lists[0].len()), (5, 10));
+    assert_eq!((lists.len(), lists[0].len()), (6, 10));
     let with = |lists: &[Vec<u64>]| {
         let mut bytes = bytes[..begin + 32].to_vec();
         let mut packer = Packer::onto(&mut bytes);
@@ -184,21 +184,36 @@ fn a_section_that_contradicts_itself_is_refused() {
                 lists[1].extend([first, 0, 0, 0]);
             }),
         ),
-        ("no orders are there", Box::new(|lists| lists[2].clear())),
-        ("a run is cut", Box::new(|lists| _ = lists[2].pop())),
-        ("a run too long", Box::new(|lists| lists[2][1] += 1)),
-        ("a run without rows", Box::new(|lists| lists[2].extend([1, 0]))),
-        ("a run at the end of numbers", Box::new(|lists| lists[2][0] = u64::MAX)),
-        ("a run of all numbers", Box::new(|lists| lists[2][1] = u64::MAX)),
-        ("a run after the end", Box::new(|lists| lists[2][0] += 1 << 20)),
+        ("a wallet with orders is missing", Box::new(|lists| lists[2].clear())),
+        ("a wallet with orders is cut", Box::new(|lists| _ = lists[2].pop())),
+        ("a wallet with orders without number", Box::new(|lists| lists[2][0] = 0)),
+        ("a wallet with orders of the future", Box::new(move |lists| lists[2][0] = next)),
+        ("other orders of a wallet", Box::new(|lists| lists[2][1] += 1)),
+        ("far too many orders of a wallet", Box::new(|lists| lists[2][1] = u64::MAX)),
+        ("a wallet without orders", Box::new(move |lists| lists[2].extend([next - 1, 0, 0, 0, 0, 0, 0]))),
+        (
+            "the same wallet with orders again",
+            Box::new(|lists| {
+                let first = lists[2][0];
+                lists[2][1] -= 1;
+                lists[2].extend([first, 1, 0, 0, 0, 0, 0]);
+            }),
+        ),
+        ("no orders are there", Box::new(|lists| lists[3].clear())),
+        ("a run is cut", Box::new(|lists| _ = lists[3].pop())),
+        ("a run too long", Box::new(|lists| lists[3][1] += 1)),
+        ("a run without rows", Box::new(|lists| lists[3].extend([1, 0]))),
+        ("a run at the end of numbers", Box::new(|lists| lists[3][0] = u64::MAX)),
+        ("a run of all numbers", Box::new(|lists| lists[3][1] = u64::MAX)),
+        ("a run after the end", Box::new(|lists| lists[3][0] += 1 << 20)),
         (
             "runs that touch",
             Box::new(|lists| {
-                let (at, length) = (lists[2][0], lists[2][1]);
-                lists[2].splice(0..2, [at, length - 1, 0, 1]);
+                let (at, length) = (lists[3][0], lists[3][1]);
+                lists[3].splice(0..2, [at, length - 1, 0, 1]);
             }),
         ),
-        ("fills elsewhere", Box::new(|lists| lists[3][0] += 1)),
+        ("fills elsewhere", Box::new(|lists| lists[4][0] += 1)),
         ("one list more", Box::new(|lists| lists.push(vec![1]))),
         ("a list is missing", Box::new(|lists| _ = lists.pop())),
     ];
@@ -292,9 +307,10 @@ fn numbers_far_apart_take_no_memory() {
     let mut lists: Vec<Vec<u64>> =
         std::iter::from_fn(|| (!input.is_empty()).then(|| take_numbers(&mut input).expect("just written"))).collect();
     // The same rows, but 2^16 numbers further from each other; all of those in between have left.
-    let runs = lists[2].len() / 2;
-    lists[2].iter_mut().step_by(2).for_each(|distance| *distance += 1 << 16);
+    let runs = lists[3].len() / 2;
+    lists[3].iter_mut().step_by(2).for_each(|distance| *distance += 1 << 16);
     lists[0][0] += (runs as u64) << 16;
+    lists[2][1] += (runs as u64) << 16;
     bytes.truncate(begin + 32);
     let mut packer = Packer::onto(&mut bytes);
     lists.iter().for_each(|list| put_numbers(list.iter().copied(), &mut packer));

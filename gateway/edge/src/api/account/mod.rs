@@ -3,6 +3,7 @@
 
 mod analysis;
 pub mod equity;
+mod positions;
 pub mod reset;
 pub mod settlements;
 pub mod valuation;
@@ -20,6 +21,7 @@ use engine::command::{Answer, Command, FillFilter, MarketFilter, Query, Wallets}
 use engine::id::MarketId;
 use engine::order::Side;
 use engine::view::AccountView;
+use positions::positions;
 use valuation::{Marks, Valuation};
 use view::{Balance, Fill, HistoryPage, ListOrPage, Portfolio, Position, PositionPage};
 use wire::fields::Params;
@@ -118,28 +120,6 @@ fn valuation(account: &AccountView, marks: Marks<'_>) -> Valuation {
 
 fn marks(call: &Call) -> Marks<'_> {
     Marks { catalog: &call.reads().catalog, books: &call.reads().books }
-}
-
-async fn positions(call: Call) -> Outcome {
-    let query = call.query();
-    let mut params = Params::new(&query);
-    let open = params.choice("status", &[("OPEN", true), ("CLOSED", false)]);
-    let envelope = params.boolean("envelope").unwrap_or(false);
-    let wallets = wallets::in_query(&query, &mut params.problems).unwrap_or(Wallets::Api);
-    if !params.problems.is_empty() {
-        return Err(Refusal::validation(&params.problems));
-    }
-    let market = market(&call, &query).map(|filter| match filter {
-        MarketFilter::Only(market) => market,
-        MarketFilter::Unknown => NO_MARKET,
-    });
-    let rows = match call.ask(Command::Query(Query::Positions { wallets, market, open })).await? {
-        Answer::Positions(rows) => rows,
-        other => return Err(unexpected(&other, call.now)),
-    };
-    let marks = marks(&call);
-    let rows = rows.iter().map(|row| Position::new(row, marks)).collect();
-    Ok(Reply::json(&if envelope { ListOrPage::Page(PositionPage::new(rows)) } else { ListOrPage::List(rows) }))
 }
 
 async fn history(call: Call) -> Outcome {

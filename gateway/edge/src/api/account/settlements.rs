@@ -122,6 +122,7 @@ async fn list(call: Call) -> Outcome {
             which: Episodes::Settled { from, to },
             before: next.map(PositionId),
             limit: limit + 1 - rows.len(),
+            limit_elsewhere: 0,
         };
         let page = match call.ask(Command::Query(Query::EpisodeSpan(span))).await? {
             Answer::EpisodeSpan(page) => page,

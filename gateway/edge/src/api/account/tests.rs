@@ -84,7 +84,6 @@ fn positions_have_the_shape_of_the_contract() {
     let rows = vec![open[0].clone(), position(&closed)];
     town.shard(move |_, command| match command {
         Command::Query(Query::Positions { market: Some(NO_MARKET), .. }) => Ok(Answer::Positions(Vec::new())),
-        Command::Query(Query::Positions { open: Some(false), .. }) => Ok(Answer::Positions(rows[1..].to_vec())),
         Command::Query(Query::Positions { .. }) => Ok(Answer::Positions(rows.clone())),
         other => panic!("{other:?}"),
     });

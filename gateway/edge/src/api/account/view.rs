@@ -182,8 +182,13 @@ fn status(held: &user::Position) -> &'static str {
 impl<'a> PositionPage<'a> {
     /// All of the positions: the only page.
     pub fn new(data: Vec<Position<'a>>) -> PositionPage<'a> {
-        let count = data.len() as u64;
-        PositionPage { limit: count, count, next_cursor: "".into(), data }
+        let page = PositionPage::without_rows(data.len() as u64);
+        PositionPage { data, ..page }
+    }
+
+    /// The page of so many positions that are written apart.
+    pub fn without_rows(count: u64) -> PositionPage<'a> {
+        PositionPage { limit: count, count, next_cursor: "".into(), data: Vec::new() }
     }
 }
 

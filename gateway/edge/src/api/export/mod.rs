@@ -1,7 +1,8 @@
 //! CSV exports (gateway/docs/accounts.md §5): trades and settlements, streamed in pages through the history.
 //!
-//! All checks run before the first byte. Each page after it is one query and at most `PAGE_ROWS` lines, made when the peer
-//! has taken the previous page (`http::body`).
+//! All checks run before the first byte. Each page after it is one query. A page from memory has at most [`PAGE_ROWS`]
+//! lines, made when the peer has taken the previous page (`http::body`). One with rows that have left memory is longer; it
+//! is sent in pieces of that size, and the next one is read meanwhile.
 
 mod lines;
 
@@ -18,16 +19,22 @@ use crate::http::route::{Auth, Permission, Route};
 use crate::http::schema::{Kind, Param, TEXT};
 use engine::command::{Answer, Command, EpisodeSpan, Episodes, FillSpan, MarketFilter, Query, Wallets};
 use engine::id::{PositionId, TradeId, UserId};
+use engine::market::catalog::Catalog;
 use engine::time::Timestamp;
 use engine::user::Tier;
 use engine::user::key::entitlement;
+use engine::view::{FillView, PositionView};
 use hyper::header::{self, HeaderValue};
 use lines::Lines;
+use std::ops::Range;
 use std::rc::Rc;
 use wire::fields::Params;
 
-/// Rows of one page: some 40 KiB, made in well under a millisecond.
-const PAGE_ROWS: u64 = 128;
+/// Rows of one page from memory, and of one piece of a body: some 40 KiB, made in well under a millisecond.
+const PAGE_ROWS: usize = 128;
+/// Rows of one page with rows that have left memory: some 500 KiB, and two pages at most. The pieces that the store reads
+/// double up to 1,024 rows, so this is what seven of them have, less the row that shows that there are more.
+const PAGE_ROWS_ELSEWHERE: usize = 2_030;
 const FAILS: &[Code] = &[Code::ValidationFailed, Code::UpgradeRequired, Code::WalletNotFound];
 
 const PARAMS: &[Param] = &[
@@ -112,11 +119,34 @@ async fn export(call: Call, kind: ExportKind) -> Outcome {
     Ok(Reply::streamed("text/csv; charset=utf-8", pages).with_header(header::CONTENT_DISPOSITION, attachment))
 }
 
-/// Lines of a page, the number of its rows, and the id below which the next page begins.
+/// Rows of a page, and the id below which the next page begins.
 struct Page {
-    lines: Lines,
-    rows: u64,
+    rows: Rows,
     next: Option<u64>,
+}
+
+enum Rows {
+    Trades(Vec<FillView>),
+    Settlements(Vec<PositionView>),
+}
+
+impl Rows {
+    fn len(&self) -> usize {
+        match self {
+            Rows::Trades(rows) => rows.len(),
+            Rows::Settlements(rows) => rows.len(),
+        }
+    }
+
+    /// The lines of some rows.
+    fn lines(&self, rows: Range<usize>, catalog: &Catalog) -> Vec<u8> {
+        let mut lines = Lines::default();
+        match self {
+            Rows::Trades(all) => all[rows].iter().for_each(|view| lines.trade(view, catalog)),
+            Rows::Settlements(all) => all[rows].iter().for_each(|view| lines.settlement(&view.position, catalog)),
+        }
+        lines.text()
+    }
 }
 
 impl Export {
@@ -131,34 +161,61 @@ impl Export {
         let mut page = first;
         loop {
             // A page may hold one row more than may be written, which shows that there are more.
-            let truncated = page.rows > self.left;
-            self.left -= page.rows.min(self.left);
-            sink.send(page.lines.text()).await;
+            let rows = page.rows.len() as u64;
+            let truncated = rows > self.left;
+            let shown = rows.min(self.left);
+            self.left -= shown;
+            let next = page.next.filter(|_| !truncated);
+            let ((), ahead) = tokio::join!(self.send(&page.rows, shown as usize, &mut sink), self.ahead(rows, next));
             if truncated {
                 let line = format!("# truncated: an export holds {max_rows} rows and there are more\r\n");
                 sink.send(line.into_bytes()).await;
                 return Ok(());
             }
-            let Some(next) = page.next else { return Ok(()) };
-            let now = self.edge.app.reads.clock.now();
-            page = self.page(Some(next), now).await.map_err(|refusal| {
-                tracing::warn!(user = %self.user, code = refusal.code().text(), "an export ended early: a page could not be read, and its connection is closed");
-                Truncated
-            })?;
+            let Some(next) = next else { return Ok(()) };
+            page = match ahead {
+                Some(page) => page,
+                None => self.page(Some(next), self.edge.app.reads.clock.now()).await.map_err(|refusal| {
+                    tracing::warn!(user = %self.user, code = refusal.code().text(), "an export ended early: a page could not be read, and its connection is closed");
+                    Truncated
+                })?,
+            };
         }
+    }
+
+    /// Sends the lines of the first `shown` rows, in pieces.
+    async fn send(&self, rows: &Rows, shown: usize, sink: &mut Sink) {
+        let mut begin = 0;
+        loop {
+            let end = shown.min(begin + PAGE_ROWS);
+            sink.send(rows.lines(begin..end, &self.edge.app.reads.catalog)).await;
+            begin = end;
+            if begin == shown {
+                return;
+            }
+        }
+    }
+
+    /// The page after one of so many rows, if that is sent in pieces. `None` also if it cannot be read now: a slow peer may
+    /// have let its deadline pass.
+    async fn ahead(&self, rows: u64, next: Option<u64>) -> Option<Page> {
+        let next = next.filter(|_| rows > PAGE_ROWS as u64)?;
+        self.page(Some(next), self.edge.app.reads.clock.now()).await.ok()
     }
 
     /// The next page below `before`.
     async fn page(&self, before: Option<u64>, now: Timestamp) -> Result<Page, Refusal> {
-        let limit = PAGE_ROWS.min(self.left + 1) as usize;
+        let most = usize::try_from(self.left + 1).unwrap_or(usize::MAX);
+        let (limit, limit_elsewhere) = (PAGE_ROWS.min(most), PAGE_ROWS_ELSEWHERE.min(most));
         let Export { wallets, market, from, to, .. } = *self;
         let query = match self.kind {
             ExportKind::Trades => {
-                Query::FillSpan(FillSpan { wallets, market, from, to, before: before.map(TradeId), limit })
+                let before = before.map(TradeId);
+                Query::FillSpan(FillSpan { wallets, market, from, to, before, limit, limit_elsewhere })
             }
             ExportKind::Settlements => {
-                let which = Episodes::Settled { from, to };
-                Query::EpisodeSpan(EpisodeSpan { wallets, market, which, before: before.map(PositionId), limit })
+                let (which, before) = (Episodes::Settled { from, to }, before.map(PositionId));
+                Query::EpisodeSpan(EpisodeSpan { wallets, market, which, before, limit, limit_elsewhere })
             }
         };
         let answer = self.edge.engine.ask(self.user, Command::Query(query), now).await;
@@ -166,21 +223,11 @@ impl Export {
             AskError::Busy => Code::ServerBusy,
             AskError::Unknown | AskError::Overshot(_) => Code::PersistenceUnknown,
         })?;
-        let catalog = &self.edge.app.reads.catalog;
-        let mut lines = Lines::default();
-        let shown = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let (rows, next) = match answer {
-            Answer::FillSpan(page) => {
-                page.rows.iter().take(shown).for_each(|view| lines.trade(view, catalog));
-                (page.rows.len(), page.next)
-            }
-            Answer::EpisodeSpan(page) => {
-                page.rows.iter().take(shown).for_each(|view| lines.settlement(&view.position, catalog));
-                (page.rows.len(), page.next)
-            }
+        Ok(match answer {
+            Answer::FillSpan(page) => Page { rows: Rows::Trades(page.rows), next: page.next },
+            Answer::EpisodeSpan(page) => Page { rows: Rows::Settlements(page.rows), next: page.next },
             other => return Err(unexpected(&other, now)),
-        };
-        Ok(Page { lines, rows: rows as u64, next })
+        })
     }
 }
 

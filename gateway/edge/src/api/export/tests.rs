@@ -53,13 +53,18 @@ fn settled(town: &Town) -> PositionView {
 
 /// A history of `count` fills, served in pages as a shard does; counts the pages.
 fn history(town: &Town, count: u64) -> Rc<Cell<usize>> {
+    history_in(town, count, |span| span.limit)
+}
+
+/// The same with pages of other lengths.
+fn history_in(town: &Town, count: u64, limit: fn(&FillSpan) -> usize) -> Rc<Cell<usize>> {
     let (row, queries) = (fill(town), Rc::new(Cell::new(0)));
     let counted = Rc::clone(&queries);
     town.shard(move |_, command| {
         let Command::Query(Query::FillSpan(span)) = command else { panic!("{command:?}") };
         counted.set(counted.get() + 1);
         let below = span.before.map_or(count + 1, |before| before.0);
-        let rows: Vec<_> = (1..below).rev().take(span.limit).collect();
+        let rows: Vec<_> = (1..below).rev().take(limit(&span)).collect();
         let next = rows.last().copied().filter(|last| *last > 1);
         let rows = rows.into_iter().map(|id| {
             let mut row = row.clone();
@@ -150,7 +155,7 @@ fn the_first_bytes_leave_before_the_last_page_is_read() {
     let town = Town::with(&format!("{PAID}[export]\nmax_rows = 300000\n"));
     let key = town.key(Tier::Pro, Permissions::Read);
     let count = 300_000;
-    let pages = count / PAGE_ROWS;
+    let pages = count / PAGE_ROWS as u64;
     let queries = history(&town, count);
     let body = |target: &str| {
         let request = hyper::Request::builder().uri(target).header("host", "test").header("x-api-key", &key);
@@ -180,14 +185,75 @@ fn the_first_bytes_leave_before_the_last_page_is_read() {
     println!("first bytes: 2 cases");
 }
 
+/// Pages with rows that have left memory are longer than a piece of the body. The next one is read while one is sent, and
+/// read again if that fails.
+#[test]
+fn long_pages_are_sent_in_pieces() {
+    let town = Town::with(&format!("{PAID}[export]\nmax_rows = 300000\n"));
+    let key = town.key(Tier::Pro, Permissions::Read);
+    let mut cases = 0;
+    for (count, fails) in
+        [(1, false), (128, false), (129, false), (2_030, false), (2_031, true), (50_000, false), (50_000, true)]
+    {
+        let queries = history_in(&town, count, |span| span.limit_elsewhere);
+        let (row, refused) = (fill(&town), Rc::new(Cell::new(0)));
+        if fails {
+            // Every second query: one that is made ahead.
+            let (asked, refused) = (Rc::clone(&queries), Rc::clone(&refused));
+            town.shard(move |_, command| {
+                let Command::Query(Query::FillSpan(span)) = command else { panic!("{command:?}") };
+                asked.set(asked.get() + 1);
+                if asked.get() % 2 == 0 {
+                    refused.set(refused.get() + 1);
+                    return Err(AskError::Busy);
+                }
+                let below = span.before.map_or(count + 1, |before| before.0);
+                let ids: Vec<u64> = (1..below).rev().take(span.limit_elsewhere).collect();
+                let next = ids.last().copied().filter(|last| *last > 1);
+                let mut rows = vec![row.clone(); ids.len()];
+                rows.iter_mut().zip(ids).for_each(|(row, id)| row.fill.id = TradeId(id));
+                Ok(Answer::FillSpan(HistoryPage { rows, next }))
+            });
+        }
+        let request = hyper::Request::builder().uri("/v1/export/trades.csv").header("host", "test");
+        let request = request.header("x-api-key", &key).body(Full::new(bytes::Bytes::new())).expect("sound");
+        let edge = Rc::clone(&town.edge);
+        run(async {
+            let mut body = respond(edge, IpAddr::from([1, 2, 3, 4]), request, None).await.into_body();
+            let (mut lines, mut next) = (0, count);
+            while let Some(frame) = body.frame().await {
+                let bytes = frame.expect("sound").into_data().expect("data");
+                let text = String::from_utf8(bytes.to_vec()).expect("UTF-8");
+                let ids = text.split_terminator("\r\n").skip(usize::from(lines == 0 && text.starts_with("trade_id")));
+                let in_piece = ids.clone().count();
+                for line in ids {
+                    assert!(line.starts_with(&format!("{next},")), "{line}");
+                    next -= 1;
+                }
+                assert!(in_piece <= PAGE_ROWS);
+                lines += text.matches("\r\n").count() as u64;
+                // One page ahead of the one that is sent, and one that failed.
+                let pages = (count - next).div_ceil(PAGE_ROWS_ELSEWHERE as u64) as usize + 1;
+                assert!(queries.get() <= pages + refused.get(), "{} queries, {pages} pages", queries.get());
+            }
+            assert_eq!(lines, count + 1);
+        });
+        assert_eq!(refused.get() > 0, fails);
+        cases += 1;
+    }
+    println!("long pages: {cases} cases");
+}
+
 #[test]
 fn a_long_export_ends_with_a_note() {
     let mut cases = 0;
     for max_rows in [1, 127, 128, 129, 300] {
         let town = Town::with(&format!("{PAID}[export]\nmax_rows = {max_rows}\n"));
         let key = town.key(Tier::Pro, Permissions::Read);
-        for count in [0, max_rows - 1, max_rows, max_rows + 1, max_rows + 500] {
-            history(&town, count);
+        let counts = [0, max_rows - 1, max_rows, max_rows + 1, max_rows + 500];
+        let limits: [fn(&FillSpan) -> usize; 2] = [|span| span.limit, |span| span.limit_elsewhere];
+        for (count, limit) in counts.into_iter().flat_map(|count| limits.map(|limit| (count, limit))) {
+            history_in(&town, count, limit);
             let answer = town.send_as(&key, "GET", "/v1/export/trades.csv", "");
             let lines: Vec<_> = answer.text().split_terminator("\r\n").collect();
             let truncated = lines.last().is_some_and(|line| line.starts_with("# truncated: "));
@@ -267,4 +333,25 @@ fn refusals_follow_the_order_of_the_checks() {
     });
     assert_eq!(cut, Some(Truncated));
     println!("refused exports: {} cases", 2 * rows.len() + 1);
+}
+
+#[test]
+fn by_hand() {
+    let cpu = || {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        std::time::Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+    };
+    let town = Town::with(PAID);
+    let row = fill(&town);
+    let catalog = &town.edge.app.reads.catalog;
+    for _ in 0..3 {
+        let at = cpu();
+        let mut bytes = 0;
+        for _ in 0..1_000 {
+            let mut lines = Lines::default();
+            (0..128).for_each(|_| lines.trade(&row, catalog));
+            bytes += lines.text().len();
+        }
+        println!("{} ns a line, {} bytes", (cpu() - at).as_nanos() / 128_000, bytes / 128_000);
+    }
 }

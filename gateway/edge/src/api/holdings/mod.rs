@@ -161,7 +161,7 @@ fn checked(params: &Params<'_>) -> Result<(), Refusal> {
 
 /// Open positions of the caller in these markets; in all markets for an empty list.
 async fn held(call: &Call, conditions: &[&str]) -> Result<Vec<PositionView>, Refusal> {
-    let open = Query::Positions { wallets: Wallets::Api, market: None, open: Some(true) };
+    let open = Query::Positions { wallets: Wallets::Api, market: None, open: Some(true), closed_max: 0 };
     let mut rows = match call.ask(Command::Query(open)).await? {
         Answer::Positions(rows) => rows,
         other => return Err(unexpected(&other, call.now)),

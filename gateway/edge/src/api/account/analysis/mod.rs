@@ -1,7 +1,8 @@
 //! `GET /v1/account/profile-analysis`: figures of a whole history (engine/docs/account.md §6).
 //!
 //! The history is read in pages, and the task yields between them, so figures of an account that trades meanwhile may be
-//! of slightly different moments.
+//! of slightly different moments. The deadline of the request, 10 s, is that of all pages together: a history of more
+//! rows than can be read by then is `SERVER_BUSY`.
 
 mod figures;
 mod view;
@@ -30,8 +31,9 @@ const RECENT_MAX: u64 = 100;
 const RECENT_DEFAULT: u64 = 20;
 const EQUITY_DAYS_MAX: u64 = 365;
 const EQUITY_DAYS_DEFAULT: u64 = 90;
-/// Rows of one page of the history.
+/// Rows of one page of the history; the second where some of them have left memory.
 const PAGE_ROWS: usize = 512;
+const PAGE_ROWS_ELSEWHERE: usize = 2_030;
 
 pub const GET: Route = Route::get("/v1/account/profile-analysis", "get_profile_analysis")
     .about("Everything about an account in one answer: balances, positions, trades, risk, equity.")
@@ -186,7 +188,9 @@ async fn fills(call: &Call, wallets: Wallets, recent_count: usize) -> Result<(Tr
     let (mut trades, mut recent, mut before) = (Trades::default(), Vec::new(), None);
     loop {
         let (from, to) = (Timestamp(0), Timestamp(u64::MAX));
-        let span = FillSpan { wallets, market: None, from, to, before: before.map(TradeId), limit: PAGE_ROWS };
+        let (limit, limit_elsewhere) = (PAGE_ROWS, PAGE_ROWS_ELSEWHERE);
+        let before_id = before.map(TradeId);
+        let span = FillSpan { wallets, market: None, from, to, before: before_id, limit, limit_elsewhere };
         let page = match ask(call, Query::FillSpan(span)).await? {
             Answer::FillSpan(page) => page,
             other => return Err(unexpected(&other, call.now)),
@@ -206,7 +210,8 @@ async fn episodes(call: &Call, wallets: Wallets) -> Result<Outcomes, Refusal> {
     let (mut outcomes, mut before) = (Outcomes::default(), None);
     loop {
         let before_id = before.map(PositionId);
-        let span = EpisodeSpan { wallets, market: None, which: Episodes::All, before: before_id, limit: PAGE_ROWS };
+        let (which, limit, limit_elsewhere) = (Episodes::All, PAGE_ROWS, PAGE_ROWS_ELSEWHERE);
+        let span = EpisodeSpan { wallets, market: None, which, before: before_id, limit, limit_elsewhere };
         let page = match ask(call, Query::EpisodeSpan(span)).await? {
             Answer::EpisodeSpan(page) => page,
             other => return Err(unexpected(&other, call.now)),

@@ -28,7 +28,7 @@ pub use reader::{EndedOf, EndedReader};
 pub use rows::id_hash;
 pub use writer::EndedWriter;
 
-use crate::store::{FOLDER, Spaces, Store, StoreError};
+use crate::store::{FOLDER, Space, Spaces, Store, StoreError};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -111,6 +111,12 @@ impl EndedStore {
     /// [`StoreError::Opening`], [`StoreError::Unusable`].
     pub fn upto(&self) -> Result<u64, StoreError> {
         Ok(self.opened()?.manifest().map_or(0, |manifest| manifest.upto))
+    }
+
+    /// The tables with the bytes of their files; none while it is not open.
+    pub fn sizes(&self) -> Vec<(&'static str, u64)> {
+        let Ok(opened) = self.opened() else { return Vec::new() };
+        Space::ALL.into_iter().map(|space| (space.name(), opened.spaces.size(space).bytes)).collect()
     }
 
     /// Compares the rows with a log that ends at LSN `end`, and with a state from which the rows up to LSN `needed` have

@@ -3,14 +3,14 @@
 
 use super::rows::{
     first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, request_key, take_head,
-    take_order_of,
+    take_order_of, take_request_hash,
 };
 use super::{EndedStore, Opened};
 use crate::store::{Space, StoreError, Value};
 use engine::departed::{Departed, EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};
 use engine::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use engine::order::{Fill, Order};
-use engine::user::Position;
+use engine::user::{Position, Remembered};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -88,6 +88,12 @@ impl EndedOf {
     fn named(&self, id: OrderId, sharing: &mut Sharing) -> Result<EndedOrder, StoreError> {
         let found = self.order_in(id, sharing)?;
         found.ok_or_else(|| damaged(format!("order {id} is named and missing")))
+    }
+
+    /// The request of an order, under the hash of its id.
+    fn request_under(&self, hash: u64, order: OrderId) -> Result<Option<Remembered>, StoreError> {
+        let key = request_key(self.user, hash, order);
+        self.find(Space::Requests, &key, |body| request(order, body, &mut Sharing::default()))
     }
 
     /// The rows of a keyspace between two keys, the last first. Both have the same length.
@@ -185,10 +191,7 @@ impl Departed for EndedOf {
         for row in self.back(Space::Requests, request_key(self.user, hash, OrderId(0)), end) {
             let row = row?;
             let id = OrderId(row.object()?);
-            let request = take_request(row.body(), &mut sharing)
-                .ok()
-                .filter(|request| request.order == id)
-                .ok_or_else(|| damaged(format!("the request of order {id} cannot be read")))?;
+            let request = request(id, row.body(), &mut sharing)?;
             let found = EndedRequest { request, order: self.named(id, &mut sharing)? };
             // Another id may have the same hash.
             if found.id() == Some(client_order_id) {
@@ -196,6 +199,22 @@ impl Departed for EndedOf {
             }
         }
         Ok(None)
+    }
+
+    fn request_of(&self, order: &Order) -> Result<Option<Remembered>, StoreError> {
+        if let Some(id) = order.terms.client_order_id()
+            && let Some(found) = self.request_under(id_hash(id), order.id)?
+        {
+            return Ok(Some(found));
+        }
+        // A signed order's request has an id that the order does not have.
+        let key = market_key(self.user, order.terms.instrument.market(), order.id);
+        let unreadable = || damaged(format!("the request of order {} cannot be found", order.id));
+        let hash = self.find(Space::ByMarket, &key, |body| take_request_hash(body).ok_or_else(unreadable))?;
+        match hash.flatten() {
+            Some(hash) => self.request_under(hash, order.id)?.ok_or_else(unreadable).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, StoreError> {
@@ -209,6 +228,11 @@ impl Departed for EndedOf {
 fn order(id: OrderId, body: &[u8], sharing: &mut Sharing) -> Result<EndedOrder, StoreError> {
     let read = take_order(body, sharing).ok().filter(|read| read.order.id == id);
     read.ok_or_else(|| damaged(format!("order {id} cannot be read")))
+}
+
+fn request(order: OrderId, body: &[u8], sharing: &mut Sharing) -> Result<Remembered, StoreError> {
+    let read = take_request(body, sharing).ok().filter(|read| read.order == order);
+    read.ok_or_else(|| damaged(format!("the request of order {order} cannot be read")))
 }
 
 fn position(id: PositionId, body: &[u8]) -> Result<Position, StoreError> {

@@ -1,6 +1,7 @@
 //! Connects the mover (`journal::mover`) with the history store, the filters over its names, and the shards.
 
 use crate::config::Config;
+use crate::metrics::history::EndedFigures;
 use edge::engine_client::Reply;
 use engine::command::{Command, Envelope};
 use engine::departed::Leaving;
@@ -15,7 +16,14 @@ use journal::mover::{DropRows, Mover};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
-use wal::Lsn;
+use std::sync::atomic::Ordering;
+use wal::{Files, Lsn, Storage as _};
+
+/// Nothing moves unless the disk has this much more than the reserve of the log: what the store writes while it merges
+/// files must not take the room of the log, whose orders would be refused first.
+const MOVE_FREE_BYTES: u64 = 64 << 20;
+/// What an order with its rows in all tables takes before they are merged, at most, usually.
+const ROW_BYTES: u64 = 1_024;
 
 /// What the recovered state and the log say about rows that have left memory.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +39,13 @@ pub struct Needed {
 /// The mover of a server.
 pub fn mover(
     config: &Config,
-    store: &EndedStore,
-    filters: &OpenFilters,
+    figures: &EndedFigures,
     needed: Needed,
     inboxes: &[Arc<Ring<Envelope<Reply>>>],
     clock: &Clock,
 ) -> Mover {
+    let EndedFigures { bound, mover: moved, store, filters, reads: _ } = figures;
+    moved.upto.store(needed.upto, Ordering::Relaxed);
     let moving = Moving {
         writer: store.writer(needed.log),
         names: Names {
@@ -50,8 +59,10 @@ pub fn mover(
         store: store.clone(),
         needed,
         fits: false,
+        room: Room { folder: config.data.dir.clone(), free_bytes_min: config.journal.reserve_bytes + MOVE_FREE_BYTES },
     };
-    Mover::new(Box::new(moving), config.history.window, drop_rows(inboxes.to_vec(), clock.clone()))
+    let mover = Mover::new(Box::new(moving), config.history.window, drop_rows(inboxes.to_vec(), clock.clone()));
+    mover.bounded(bound.clone()).noting(moved.clone())
 }
 
 /// Hands rows to every shard. A shard that gets them twice, because the queue of another was full, passes over those that
@@ -76,6 +87,27 @@ struct Moving {
     needed: Needed,
     /// The store has the rows that this start needs.
     fits: bool,
+    room: Room,
+}
+
+/// The disk of the store, which is that of the log.
+struct Room {
+    folder: PathBuf,
+    free_bytes_min: u64,
+}
+
+impl Room {
+    /// # Errors
+    /// Why nothing may be written for now.
+    fn check(&self, leaving: &[Leaving]) -> Result<(), Box<dyn Error>> {
+        let rows: usize = leaving.iter().map(|of| of.orders.len() + of.positions.len()).sum();
+        let needed = self.free_bytes_min + rows as u64 * ROW_BYTES;
+        let free = Files::open_existing(&self.folder)?.free_bytes()?;
+        match free < needed {
+            true => Err(format!("the disk has {free} bytes free, and needs {needed} for a move").into()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The names of rows that have left memory.
@@ -97,6 +129,17 @@ impl Moving {
             let Needed { log, upto, end } = self.needed;
             self.store.fits(log, upto, end)?;
             self.fits = true;
+            let holes = self.store.holes();
+            if !holes.is_empty() {
+                tracing::warn!(
+                    users = holes.len(),
+                    "the history store lacks rows since it was rebuilt: what needs them is refused with \
+                     PERSISTENCE_UNKNOWN; papertape history verify names the users"
+                );
+                if !self.store.names_known() {
+                    self.names.open.lack(holes);
+                }
+            }
         }
         let Names { folder, bytes_max, open, .. } = &self.names;
         if self.names.writer.is_none() {
@@ -106,6 +149,12 @@ impl Moving {
                 Err(error) => {
                     if !matches!(error, FilterError::Missing) {
                         tracing::warn!(%error, "filters of the history store are made again");
+                    }
+                    // They will lack the names of rows that the store lacks.
+                    self.store.forget_names()?;
+                    let holes = self.store.holes();
+                    if !holes.is_empty() {
+                        self.names.open.lack(holes);
                     }
                     let ids_from = self.names.ids_from();
                     let names = || self.store.names(upto).map(|name| name.map_err(NamesError::from));
@@ -146,6 +195,7 @@ impl journal::mover::EndedStore for Moving {
 
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
         self.names()?;
+        self.room.check(leaving)?;
         self.writer.write(users, leaving, upto.0)?;
         let names = self.names()?;
         for of in leaving {

@@ -7,6 +7,7 @@
 //! | `writer.rs` | a move: rows into the keyspaces, durably, and the manifest last |
 //! | `check.rs` | the check of every row |
 //! | `names.rs` | names of ended orders, for filters |
+//! | `rebuild.rs` | a new store from what others still have |
 //! | `reader.rs` | rows of a user: look-ups and scans from the newest |
 //!
 //! They are in the database of the prices, which the job of the history opens beside the rest of a start, and opens again
@@ -17,6 +18,7 @@ mod check;
 mod manifest;
 mod names;
 mod reader;
+mod rebuild;
 mod rows;
 #[cfg(test)]
 mod testing;
@@ -25,10 +27,15 @@ mod writer;
 pub(crate) use check::{Check, count};
 pub(crate) use manifest::{Manifest, Total, row_hash};
 pub use reader::{EndedOf, EndedReader};
+pub(crate) use rebuild::rebuild;
+pub use rebuild::{Rebuilt, Sources, UserRows};
 pub use rows::id_hash;
 pub use writer::EndedWriter;
 
 use crate::store::{FOLDER, Space, Spaces, Store, StoreError};
+use engine::id::UserId;
+use engine::time::Timestamp;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -117,6 +124,31 @@ impl EndedStore {
     pub fn sizes(&self) -> Vec<(&'static str, u64)> {
         let Ok(opened) = self.opened() else { return Vec::new() };
         Space::ALL.into_iter().map(|space| (space.name(), opened.spaces.size(space).bytes)).collect()
+    }
+
+    /// Users some of whose rows are missing since the store was rebuilt, with the newest time in rows that had left; user 0:
+    /// all users. Empty if it is whole, or not open.
+    pub fn holes(&self) -> BTreeMap<UserId, Timestamp> {
+        let manifest = self.opened().ok().and_then(|opened| opened.manifest());
+        manifest.iter().flat_map(|manifest| &manifest.holes).map(|(user, hole)| (*user, hole.at)).collect()
+    }
+
+    /// Whether the filters have the names of missing rows, if there are holes.
+    pub fn names_known(&self) -> bool {
+        self.opened().ok().and_then(|opened| opened.manifest()).is_some_and(|manifest| manifest.names_known)
+    }
+
+    /// From now on they do not: they are made again from what is there. Durable.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn forget_names(&self) -> Result<(), StoreError> {
+        let opened = self.opened()?;
+        let Some(manifest) = opened.manifest().filter(|manifest| manifest.names_known) else { return Ok(()) };
+        let manifest = Manifest { names_known: false, ..Manifest::clone(&manifest) };
+        opened.spaces.set_about(&manifest.write())?;
+        opened.set_manifest(manifest);
+        Ok(())
     }
 
     /// Compares the rows with a log that ends at LSN `end`, and with a state from which the rows up to LSN `needed` have

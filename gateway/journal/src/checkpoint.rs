@@ -266,6 +266,20 @@ impl<S: Storage> Keeper<S> {
         Ok(CheckpointTurn::Made)
     }
 
+    /// Makes a checkpoint of the records up to `synced` if ended rows press against their bound, before one is due; also
+    /// without a new record, since a full memory refuses the orders that would make some. Returns whether it did.
+    ///
+    /// # Errors
+    /// [`RecoverError`]; it is tried again after a pause.
+    pub(crate) fn relieve(&mut self, synced: Lsn) -> Result<bool, RecoverError> {
+        if synced == Lsn::ZERO || self.marks.is_poisoned() || !self.mover.as_mut().is_some_and(Mover::presses) {
+            return Ok(false);
+        }
+        let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
+        self.checkpoint(newest, synced.max(newest))?;
+        Ok(true)
+    }
+
     /// Publishes what the snapshots of clean stops cover: a server that stops more often than a checkpoint is due
     /// writes no others.
     fn cover(&mut self) -> Result<(), RecoverError> {
@@ -398,11 +412,17 @@ impl<S: Storage> Work for Keeper<S> {
             // The requester may have gone.
             let _ = answer.send(self.digest(stop));
         }
+        // Read before the flag: the mark of a clean stop is appended after that, and must stay after every kept state.
+        let synced = self.marks.synced();
         if stop.is_set() {
             return Ok(Next::Wait);
         }
         self.mover.iter_mut().for_each(Mover::turn);
-        match self.look() {
+        let looked = match self.relieve(synced) {
+            Ok(false) => self.look(),
+            relieved => relieved.map(|_| CheckpointTurn::Made),
+        };
+        match looked {
             Ok(CheckpointTurn::Made) => Ok(Next::Again),
             Ok(CheckpointTurn::Enough) => Ok(Next::Sleep),
             // A due checkpoint that has to wait proves nothing about the storage that failed.

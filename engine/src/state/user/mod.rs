@@ -11,6 +11,7 @@ mod apply;
 pub mod backtests;
 pub mod billing;
 mod canonical;
+mod counts;
 pub mod departed;
 pub mod equity;
 pub(crate) mod extendible;
@@ -47,7 +48,9 @@ use trading::{NOTHING, Trading};
 
 pub use alerts::{Alert, AlertTarget, Alerts};
 pub use backtests::{Backtest, BacktestMeter};
+pub use canonical::RowSum;
 pub use billing::Billing;
+pub use counts::RowCounts;
 pub use departed::DepartedRows;
 pub use idempotency::{FirstAnswer, Remembered};
 pub use key::{ApiKey, Grant, Permissions, Prefix, Tier};

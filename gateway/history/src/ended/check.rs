@@ -41,6 +41,13 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
             note(ABOUT, None, error.to_string());
             None
         });
+        // What was lost before a rebuild is no damage of this store, and missing all the same.
+        if let Some(holes) = manifest.as_ref().map(|manifest| &manifest.holes) {
+            for (user, hole) in holes {
+                let problem = format!("rows that left memory up to LSN {} are missing since it was rebuilt", hole.upto);
+                note(Space::Orders.name(), Some(*user), problem);
+            }
+        }
         // What does not fit is looked for all the same.
         if let Some(Err(error)) = manifest.as_ref().map(|manifest| manifest.fits(spaces)) {
             note(ABOUT, None, error.to_string());

@@ -5,6 +5,7 @@ use super::rows::{
     first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, request_key, take_head,
     take_order_of, take_request_hash,
 };
+use super::manifest::Hole;
 use super::{EndedStore, Opened};
 use crate::store::{Space, StoreError, Value};
 use engine::departed::{Departed, EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};
@@ -61,6 +62,21 @@ impl EndedOf {
         Ok(Some(opened))
     }
 
+    /// The rows of this user that are missing.
+    fn hole(&self) -> Result<Option<Hole>, StoreError> {
+        let manifest = self.opened()?.and_then(|opened| opened.manifest());
+        Ok(manifest.and_then(|manifest| manifest.hole_of(self.user).copied()))
+    }
+
+    /// Nothing was found under this id, or one that is not lower: an error if it may be missing.
+    fn nothing<T>(&self, id: u64) -> Result<Option<T>, StoreError> {
+        // What has a higher id than all rows that had left is not missing.
+        match self.hole()?.filter(|hole| id <= hole.newest) {
+            Some(hole) => Err(StoreError::Incomplete { upto: hole.upto }),
+            None => Ok(None),
+        }
+    }
+
     /// What a row has after its head; `None` if it is of a later LSN.
     fn body<'a>(&self, mut value: &'a [u8]) -> Result<Option<&'a [u8]>, StoreError> {
         let lsn = take_head(&mut value)?;
@@ -98,7 +114,8 @@ impl EndedOf {
 
     /// The rows of a keyspace between two keys, the last first. Both have the same length.
     fn back(&self, space: Space, first: Vec<u8>, end: Bound<Vec<u8>>) -> Back<'_> {
-        Back { of: self, space, first, end, piece: Vec::new(), rows: PIECE_ROWS, failed: None, is_over: false }
+        let piece = Vec::new();
+        Back { of: self, space, first, end, piece, rows: PIECE_ROWS, failed: None, is_over: false, hole: None }
     }
 
     /// The objects of a keyspace below one, the newest first.
@@ -142,11 +159,17 @@ impl Departed for EndedOf {
     type Error = StoreError;
 
     fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, StoreError> {
-        self.order_in(id, &mut Sharing::default())
+        match self.order_in(id, &mut Sharing::default())? {
+            None => self.nothing(id.0),
+            found => Ok(found),
+        }
     }
 
     fn position(&self, id: PositionId) -> Result<Option<Position>, StoreError> {
-        self.find(Space::Positions, &object_key(self.user, id.0), |body| position(id, body))
+        match self.find(Space::Positions, &object_key(self.user, id.0), |body| position(id, body))? {
+            None => self.nothing(id.0),
+            found => Ok(found),
+        }
     }
 
     fn orders(
@@ -213,15 +236,19 @@ impl Departed for EndedOf {
         let hash = self.find(Space::ByMarket, &key, |body| take_request_hash(body).ok_or_else(unreadable))?;
         match hash.flatten() {
             Some(hash) => self.request_under(hash, order.id)?.ok_or_else(unreadable).map(Some),
-            None => Ok(None),
+            None => self.nothing(order.id.0),
         }
     }
 
     fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, StoreError> {
-        self.find(Space::ByHash, &hash_key(self.user, hash), |body| {
+        let found = self.find(Space::ByHash, &hash_key(self.user, hash), |body| {
             take_order_of(first_object(self.user), body)
                 .ok_or_else(|| damaged("a hash of an order cannot be read".to_owned()))
-        })
+        })?;
+        match found {
+            None => self.nothing(0),
+            found => Ok(found),
+        }
     }
 }
 
@@ -256,6 +283,8 @@ struct Back<'a> {
     rows: usize,
     failed: Option<StoreError>,
     is_over: bool,
+    /// Rows that are missing of the user.
+    hole: Option<Hole>,
 }
 
 /// A row of a scan.
@@ -279,6 +308,19 @@ impl Found {
 }
 
 impl Back<'_> {
+    /// A row that no missing one is before.
+    fn before_hole(&mut self, found: Found) -> Result<Found, StoreError> {
+        let Some(hole) = &self.hole else { return Ok(found) };
+        if found.object()? > hole.newest {
+            return Ok(found);
+        }
+        self.piece.clear();
+        self.is_over = true;
+        let upto = hole.upto;
+        self.hole = None;
+        Err(StoreError::Incomplete { upto })
+    }
+
     /// Reads a piece.
     fn read(&mut self) -> Result<(), StoreError> {
         let is_empty = match &self.end {
@@ -290,6 +332,7 @@ impl Back<'_> {
             self.is_over = true;
             return Ok(());
         };
+        self.hole = self.of.hole()?;
         let keys = (Bound::Included(&self.first[..]), self.end.as_ref().map(|end| &end[..]));
         let mut last = None;
         for row in opened.spaces.scan(self.space, keys).rev().take(self.rows) {
@@ -315,13 +358,15 @@ impl Iterator for Back<'_> {
     fn next(&mut self) -> Option<Result<Found, StoreError>> {
         loop {
             if let Some(found) = self.piece.pop() {
-                return Some(Ok(found));
+                return Some(self.before_hole(found));
             }
             if let Some(error) = self.failed.take() {
                 return Some(Err(error));
             }
             if self.is_over {
-                return None;
+                // What is missing would follow.
+                let hole = self.hole.take()?;
+                return Some(Err(StoreError::Incomplete { upto: hole.upto }));
             }
             if let Err(error) = self.read() {
                 // After the rows that were read before it.

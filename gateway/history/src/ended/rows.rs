@@ -103,7 +103,7 @@ pub fn key_bytes(space: Space) -> usize {
 
 /// Appends the order that a fill or a hash belongs to, as its difference from an object of the same user: their highest
 /// bits are mostly the same.
-fn put_order_of(object: u64, order: OrderId, out: &mut Vec<u8>) {
+pub fn put_order_of(object: u64, order: OrderId, out: &mut Vec<u8>) {
     write_leb(object ^ order.0, out);
 }
 

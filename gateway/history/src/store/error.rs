@@ -31,6 +31,8 @@ pub enum StoreError {
     Behind { upto: u64, needed: u64 },
     /// Its ended rows are of a later LSN than the one that is there, or asked for.
     Ahead { upto: u64, end: u64 },
+    /// Rows that were moved up to this LSN are missing since it was rebuilt.
+    Incomplete { upto: u64 },
     /// What is to be stored is not in memory, or has not ended.
     NotEnded(String),
     /// An earlier write failed, for this reason: this process writes no ended rows any more.
@@ -54,6 +56,9 @@ impl fmt::Display for StoreError {
             }
             StoreError::Ahead { upto, end } => {
                 write!(f, "its ended rows are of LSN {upto}, which is after {end}")
+            }
+            StoreError::Incomplete { upto } => {
+                write!(f, "rows that left memory up to LSN {upto} are missing since it was rebuilt")
             }
             StoreError::NotEnded(what) => write!(f, "{what} cannot be stored: it is not in memory, or has not ended"),
             StoreError::Refused(why) => write!(f, "no ended rows are written after a failure: {why}"),

@@ -14,10 +14,15 @@ use history::{EndedStore, EndedWriter, StoreError};
 use host::clock::Clock;
 use journal::mover::{DropRows, Mover};
 use std::error::Error;
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wal::{Files, Lsn, Storage as _};
+
+/// A file beside the filters: they were made of a store that lacks rows, and lack the names of those.
+pub const FILTERS_LACK: &str = "filters.lack";
 
 /// Nothing moves unless the disk has this much more than the reserve of the log: what the store writes while it merges
 /// files must not take the room of the log, whose orders would be refused first.
@@ -136,7 +141,7 @@ impl Moving {
                     "the history store lacks rows since it was rebuilt: what needs them is refused with \
                      PERSISTENCE_UNKNOWN; papertape history verify names the users"
                 );
-                if !self.store.names_known() {
+                if self.names.lacking().exists() {
                     self.names.open.lack(holes);
                 }
             }
@@ -150,10 +155,10 @@ impl Moving {
                     if !matches!(error, FilterError::Missing) {
                         tracing::warn!(%error, "filters of the history store are made again");
                     }
-                    // They will lack the names of rows that the store lacks.
-                    self.store.forget_names()?;
                     let holes = self.store.holes();
                     if !holes.is_empty() {
+                        // They will lack the names of rows that the store lacks, from now on.
+                        self.names.note_lacking()?;
                         self.names.open.lack(holes);
                     }
                     let ids_from = self.names.ids_from();
@@ -169,6 +174,17 @@ impl Moving {
 }
 
 impl Names {
+    /// A file that is there if the filters lack names of rows that the store lacks.
+    fn lacking(&self) -> PathBuf {
+        self.folder.with_file_name(FILTERS_LACK)
+    }
+
+    fn note_lacking(&self) -> io::Result<()> {
+        let path = self.lacking();
+        File::create(&path)?.sync_all()?;
+        File::open(path.parent().expect("it is in a folder"))?.sync_all()
+    }
+
     /// The first hour whose ids count.
     fn ids_from(&self) -> u32 {
         engine::time::Timestamp(self.clock.now().0.saturating_sub(self.ids_us)).hour()

@@ -10,6 +10,7 @@
 //! ```
 
 use crate::backup::{manifest, sync_folders};
+use crate::moving::FILTERS_LACK;
 use crate::restore::{Input, restore};
 use engine::shard::replay::State;
 use engine::time::Timestamp;
@@ -41,16 +42,19 @@ pub enum RebuildError {
     Foreign(PathBuf),
     /// The new store cannot be written.
     Store(StoreError),
-    Io { path: PathBuf, error: io::Error },
+    Io {
+        path: PathBuf,
+        error: io::Error,
+    },
 }
 
 impl fmt::Display for RebuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RebuildError::Log(error) => write!(f, "the state cannot be read: {error}"),
-            RebuildError::Nothing => f.write_str(
-                "no row has left memory: to begin again without old prices, move the folder history away",
-            ),
+            RebuildError::Nothing => {
+                f.write_str("no row has left memory: to begin again without old prices, move the folder history away")
+            }
             RebuildError::Foreign(path) => write!(f, "{} is of another log", path.display()),
             RebuildError::Store(error) => write!(f, "the new store cannot be written: {error}"),
             RebuildError::Io { path, error } => write!(f, "{}: {error}", path.display()),
@@ -135,7 +139,9 @@ impl Beside {
             self.made.push(target.clone());
             match restore(Input::Folder(from.to_owned()), &target, now) {
                 Ok(_) => place = target,
-                Err(error) => self.notes.push(format!("{}: {error}; its sorted files are read all the same", from.display())),
+                Err(error) => {
+                    self.notes.push(format!("{}: {error}; its sorted files are read all the same", from.display()))
+                }
             }
         }
         match identity(&place) {
@@ -180,7 +186,8 @@ pub fn rebuild(directory: &Path, from: &[PathBuf], now: Timestamp) -> Result<Out
     if upto == 0 {
         return Err(RebuildError::Nothing);
     }
-    let mut beside = Beside { stores: vec![old.join(FOLDER)], ..Beside::default() };
+    let mut beside = Beside::default();
+    beside.stores.push(old.join(FOLDER));
     match recover::look_before(directory) {
         Ok(before) => beside.states.extend(before),
         Err(error) => beside.notes.push(format!("older snapshots: {error}")),
@@ -189,11 +196,10 @@ pub fn rebuild(directory: &Path, from: &[PathBuf], now: Timestamp) -> Result<Out
         beside.add(directory, log, from, now)?;
     }
     DirBuilder::new().mode(0o700).create(&making).map_err(of(&making))?;
-    // Filters of the old store have the names of all rows, also of those that are missing now.
-    let names_known = copy_filters(&old, &making, log, upto)?;
+    copy_filters(&old, &making, log, upto)?;
     let states = beside.states.iter().map(|state| &state.users[0]).collect();
     let sources = Sources { stores: beside.stores.clone(), states };
-    let rebuilt = history::rebuild(&making, log, upto, &state.users[0], &sources, names_known)?;
+    let rebuilt = history::rebuild(&making, log, upto, &state.users[0], &sources)?;
     drop(sources);
     let prices = match history::copy_prices(&old, &making) {
         Ok(rows) => Some(rows),
@@ -225,11 +231,13 @@ fn remove(folder: &Path) -> Result<(), RebuildError> {
     }
 }
 
-/// Copies the filters of a store if they have all names up to an LSN.
-fn copy_filters(old: &Path, new: &Path, log: u128, upto: u64) -> Result<bool, RebuildError> {
+/// Copies the filters of a store if they have the names of all rows, also of those that are missing now. Otherwise a start
+/// makes them of what is there.
+fn copy_filters(old: &Path, new: &Path, log: u128, upto: u64) -> Result<(), RebuildError> {
     let (from, to) = (old.join(FILTERS_FOLDER), new.join(FILTERS_FOLDER));
-    if !from.is_dir() || FilterWriter::open(&from, log, FILTER_BYTES_MAX, &OpenFilters::default(), upto).is_err() {
-        return Ok(false);
+    let is_whole = || FilterWriter::open(&from, log, FILTER_BYTES_MAX, &OpenFilters::default(), upto).is_ok();
+    if old.join(FILTERS_LACK).exists() || !from.is_dir() || !is_whole() {
+        return Ok(());
     }
     DirBuilder::new().mode(0o700).create(&to).map_err(of(&to))?;
     for entry in fs::read_dir(&from).map_err(of(&from))? {
@@ -238,5 +246,5 @@ fn copy_filters(old: &Path, new: &Path, log: u128, upto: u64) -> Result<bool, Re
             fs::copy(&path, to.join(name)).map_err(of(&path))?;
         }
     }
-    Ok(true)
+    Ok(())
 }

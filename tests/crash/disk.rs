@@ -161,8 +161,7 @@ fn ended_orders_that_cannot_move_fill_their_memory_and_no_more() {
     let resting = limit(rain, "BUY", "0.01", "10");
     let ended = changed(&limit(rain, "BUY", "0.20", "10"), &json!({"time_in_force": "FOK"}));
     let mut client = world.user(0);
-    let open: Vec<i64> =
-        (0..20).map(|_| int(&client.post("/v1/orders", &resting).expect(200), "/order_id")).collect();
+    let open: Vec<i64> = (0..20).map(|_| int(&client.post("/v1/orders", &resting).expect(200), "/order_id")).collect();
     client.post("/v1/orders", &market(rain, "BUY", "0.42", "20")).expect(200);
     fill_memory(&mut client, &ended);
     is_full(&mut client, &resting, &open, &cases);
@@ -213,8 +212,7 @@ fn a_disk_with_little_room_keeps_ended_orders_in_memory() {
         })
     };
     let resting = order("0.01", "GTC");
-    let open: Vec<i64> =
-        (0..20).map(|_| int(&client.post("/v1/orders", &resting).expect(200), "/order_id")).collect();
+    let open: Vec<i64> = (0..20).map(|_| int(&client.post("/v1/orders", &resting).expect(200), "/order_id")).collect();
     // Another program leaves the log 36 MiB beyond its reserve, and the store too little.
     let filler = disk.0.join("filler");
     let free = Files::open_existing(&data).expect("a log").free_bytes().expect("known");

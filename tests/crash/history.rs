@@ -131,7 +131,8 @@ fn prices_survive_kills_and_backups() {
 
 /// `history rebuild`: its exit code and last line.
 fn rebuilt(world: &World, from: &[&Path]) -> (Option<i32>, Value) {
-    let mut words: Vec<OsString> = ["history".into(), "rebuild".into(), world.place.data().into(), "--json".into()].into();
+    let mut words: Vec<OsString> =
+        ["history".into(), "rebuild".into(), world.place.data().into(), "--json".into()].into();
     from.iter().for_each(|from| words.extend([OsString::from("--from"), (*from).into()]));
     let output = run(words);
     let lines = objects(&output);

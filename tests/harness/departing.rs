@@ -28,7 +28,7 @@ impl World {
         });
     }
 
-    /// Returns when so many more snapshots were made: user `filler` fills the log.
+    /// Returns when `count` more snapshots were made: user `filler` fills the log.
     #[track_caller]
     pub fn make_snapshots(&self, filler: usize, count: usize) {
         let newest = || self.figure("papertape_snapshot_lsn");

@@ -133,24 +133,6 @@ impl EndedStore {
         manifest.iter().flat_map(|manifest| &manifest.holes).map(|(user, hole)| (*user, hole.at)).collect()
     }
 
-    /// Whether the filters have the names of missing rows, if there are holes.
-    pub fn names_known(&self) -> bool {
-        self.opened().ok().and_then(|opened| opened.manifest()).is_some_and(|manifest| manifest.names_known)
-    }
-
-    /// From now on they do not: they are made again from what is there. Durable.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub fn forget_names(&self) -> Result<(), StoreError> {
-        let opened = self.opened()?;
-        let Some(manifest) = opened.manifest().filter(|manifest| manifest.names_known) else { return Ok(()) };
-        let manifest = Manifest { names_known: false, ..Manifest::clone(&manifest) };
-        opened.spaces.set_about(&manifest.write())?;
-        opened.set_manifest(manifest);
-        Ok(())
-    }
-
     /// Compares the rows with a log that ends at LSN `end`, and with a state from which the rows up to LSN `needed` have
     /// left; 0: none have.
     ///

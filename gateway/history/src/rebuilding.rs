@@ -11,8 +11,7 @@ use std::path::Path;
 const CACHE_BYTES: u64 = 8 << 20;
 
 /// Makes a store in `folder`, the new folder of a history, with the rows that have left the memory of `state`, all users,
-/// up to LSN `upto` of this log. `names_known`: the filters of the new history have the names of all of them. The directory
-/// must be stopped and locked by the caller.
+/// up to LSN `upto` of this log. The directory must be stopped and locked by the caller.
 ///
 /// # Errors
 /// [`StoreError`] if the new store cannot be written.
@@ -22,10 +21,9 @@ pub fn rebuild(
     upto: u64,
     state: &Users,
     sources: &Sources<'_>,
-    names_known: bool,
 ) -> Result<Rebuilt, StoreError> {
     let store = Store::open(folder, CACHE_BYTES)?;
-    rebuild_ended(&store.spaces()?, (log, upto), state, sources, names_known)
+    rebuild_ended(&store.spaces()?, (log, upto), state, sources)
 }
 
 /// Copies the prices of the store in the folder of the old history into that of the new one. Returns how many rows.

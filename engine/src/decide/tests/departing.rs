@@ -98,7 +98,9 @@ fn rows_leave_in_pieces_between_which_orders_are_served() {
 #[test]
 fn a_full_memory_of_ended_rows_refuses_placements_and_nothing_else() {
     let mut cases = 0;
-    for (bytes_max, line) in [(4_000, "buy Y 5 limit 0.30"), (40_000, "buy Y 5 limit 0.42"), (9_000, "buy Y 5 limit 0.50 id=k")] {
+    for (bytes_max, line) in
+        [(4_000, "buy Y 5 limit 0.30"), (40_000, "buy Y 5 limit 0.42"), (9_000, "buy Y 5 limit 0.50 id=k")]
+    {
         let mut world = World::of("");
         for line in ["plan pro", "tier pro", "balance 100000", "book Y bids 0.40x900000 asks 0.42x900000"] {
             world.act(line);

@@ -54,8 +54,7 @@ impl RowCounts {
     /// What these rows take in memory: an estimate from their sizes, for ids of some 36 characters.
     pub fn bytes(&self) -> u64 {
         let RowCounts { orders, fills, positions, requests } = *self;
-        let bytes =
-            orders * ORDER_BYTES + fills * FILL_BYTES + positions * POSITION_BYTES + requests * REQUEST_BYTES;
+        let bytes = orders * ORDER_BYTES + fills * FILL_BYTES + positions * POSITION_BYTES + requests * REQUEST_BYTES;
         bytes as u64
     }
 }

@@ -48,8 +48,8 @@ use trading::{NOTHING, Trading};
 
 pub use alerts::{Alert, AlertTarget, Alerts};
 pub use backtests::{Backtest, BacktestMeter};
-pub use canonical::RowSum;
 pub use billing::Billing;
+pub use canonical::RowSum;
 pub use counts::RowCounts;
 pub use departed::DepartedRows;
 pub use idempotency::{FirstAnswer, Remembered};

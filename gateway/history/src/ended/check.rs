@@ -41,7 +41,7 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
             note(ABOUT, None, error.to_string());
             None
         });
-        // What was lost before a rebuild is no damage of this store, and missing all the same.
+        // What was lost before a rebuild is missing, although this store is not damaged.
         if let Some(holes) = manifest.as_ref().map(|manifest| &manifest.holes) {
             for (user, hole) in holes {
                 let problem = format!("rows that left memory up to LSN {} are missing since it was rebuilt", hole.upto);

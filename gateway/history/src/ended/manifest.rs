@@ -8,7 +8,7 @@
 //! ```text
 //! about       `ended`     version │ log u128 │ LSN │ of each keyspace: rows, sum u64 │ first rows of the last move
 //!                         │ move that has begun: LSN, of each keyspace: rows, sum u64, first row │ LSNs of interrupted moves
-//!                         │ holes: user, LSN, object, time │ 1: names of missing rows are known
+//!                         │ holes: user, LSN, object, time
 //! ```
 
 use crate::row::{read_leb, write_leb};
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const VERSION: u8 = 1;
 /// LSNs of interrupted moves that are remembered.
 const INTERRUPTED_MAX: usize = 1_024;
-/// Users with holes that are told apart; of more, every user counts as one.
+/// Users with holes that are noted one by one; of more, every user counts as one.
 const HOLES_MAX: usize = 4_096;
 /// No user's number: the hole of all users.
 const EVERY_USER: UserId = UserId(0);
@@ -99,8 +99,6 @@ pub struct Manifest {
     pub interrupted: BTreeSet<u64>,
     /// Users some of whose rows are missing; user 0: all. [`Manifest::set_holes`] bounds them.
     pub holes: BTreeMap<UserId, Hole>,
-    /// The filters have the names of missing rows, too.
-    pub names_known: bool,
 }
 
 /// The hash of a row in a sum. It is the same in every build.
@@ -138,7 +136,6 @@ impl Manifest {
             moving: None,
             interrupted: BTreeSet::new(),
             holes: BTreeMap::new(),
-            names_known: false,
         }
     }
 
@@ -247,7 +244,7 @@ impl Manifest {
     }
 
     pub fn write(&self) -> Vec<u8> {
-        let Manifest { log, upto, totals, newest, moving, interrupted, holes, names_known } = self;
+        let Manifest { log, upto, totals, newest, moving, interrupted, holes } = self;
         let mut out = vec![VERSION];
         out.extend_from_slice(&log.to_le_bytes());
         write_leb(*upto, &mut out);
@@ -267,7 +264,6 @@ impl Manifest {
         for (user, Hole { upto, newest, at }) in holes {
             [user.0, *upto, *newest, at.0].into_iter().for_each(|number| write_leb(number, &mut out));
         }
-        out.push((*names_known).into());
         out
     }
 
@@ -337,7 +333,6 @@ fn take(rest: &mut &[u8]) -> Option<Manifest> {
         let hole = Hole { upto: read_leb(rest)?, newest: read_leb(rest)?, at: Timestamp(read_leb(rest)?) };
         manifest.holes.insert(user, hole);
     }
-    manifest.names_known = split(rest, 1)? == [1];
     Some(manifest)
 }
 

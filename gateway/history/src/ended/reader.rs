@@ -1,11 +1,11 @@
 //! Ended rows of a user: look-ups by key, and scans from the newest, piece by piece. A piece is read whole and the tables
 //! are let go, so a slow reader holds up neither a merge nor an opening.
 
+use super::manifest::Hole;
 use super::rows::{
     first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, request_key, take_head,
     take_order_of, take_request_hash,
 };
-use super::manifest::Hole;
 use super::{EndedStore, Opened};
 use crate::store::{Space, StoreError, Value};
 use engine::departed::{Departed, EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 use std::path::PathBuf;
 
-/// Rows by which the keyspace of a file is told.
+/// Rows that show the keyspace of a file.
 const LOOKED_AT: usize = 16;
 
 /// Where rows are searched.
@@ -128,7 +128,6 @@ pub fn rebuild(
     (log, upto): (u128, u64),
     state: &Users,
     sources: &Sources<'_>,
-    names_known: bool,
 ) -> Result<Rebuilt, StoreError> {
     let mut rebuilt = Rebuilt { upto, ..Rebuilt::default() };
     let (mut opener, mut files) = (Opener::new(), Vec::new());
@@ -142,9 +141,8 @@ pub fn rebuild(
     }
     rebuilt.files = files.len();
     spaces.make_all()?;
-    let manifest = Manifest { upto, names_known, ..Manifest::new(log) };
-    let mut rebuilding =
-        Rebuilding { spaces, manifest, state, found: BTreeMap::new(), sharing: Sharing::default() };
+    let manifest = Manifest { upto, ..Manifest::new(log) };
+    let mut rebuilding = Rebuilding { spaces, manifest, state, found: BTreeMap::new(), sharing: Sharing::default() };
     for space in [Space::Orders, Space::Positions, Space::Requests] {
         // Whose damages are counted while they are read.
         let damages = std::cell::Cell::new(0);
@@ -154,10 +152,12 @@ pub fn rebuild(
         }
         streams.extend(sources.states.iter().map(|earlier| rows_of(space, earlier, state, upto)));
         let mut rows = Merged::of(streams);
-        rebuilding.fill(space, |of| loop {
-            let (key, value) = rows.next()?;
-            if of.takes(space, &key, &value, upto) {
-                return Some(Ok((key, value)));
+        rebuilding.fill(space, |of| {
+            loop {
+                let (key, value) = rows.next()?;
+                if of.takes(space, &key, &value, upto) {
+                    return Some(Ok((key, value)));
+                }
             }
         })?;
         drop(rows);
@@ -311,13 +311,15 @@ impl Rebuilding<'_> {
     fn derive(&mut self, space: Space) -> Result<(), StoreError> {
         let users: Vec<UserId> = self.found.keys().copied().collect();
         let (mut users, mut rows) = (users.into_iter(), Vec::new().into_iter());
-        self.fill(space, |of| loop {
-            if let Some(row) = rows.next() {
-                return Some(Ok(row));
-            }
-            match of.derived(space, users.next()?) {
-                Ok(derived) => rows = derived.into_iter(),
-                Err(error) => return Some(Err(error)),
+        self.fill(space, |of| {
+            loop {
+                if let Some(row) = rows.next() {
+                    return Some(Ok(row));
+                }
+                match of.derived(space, users.next()?) {
+                    Ok(derived) => rows = derived.into_iter(),
+                    Err(error) => return Some(Err(error)),
+                }
             }
         })
     }

@@ -85,7 +85,7 @@ impl Loose {
         first.is_some_and(|row| row.is_none_or(|row| row.is_ok()))
     }
 
-    /// The first key after a damage that follows `last`, as far as that can be told by trying; `None`: the damage goes on
+    /// The first key after a damage that follows `last`, as far as trying shows it; `None`: the damage goes on
     /// to the end. Of several damaged places close to each other, sound rows between them may be passed over.
     fn after_damage(&self, last: u128) -> Option<u128> {
         let (mut damaged, mut step) = (last, 1_u128);

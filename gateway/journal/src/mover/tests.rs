@@ -222,7 +222,7 @@ fn nothing_leaves_before_it_is_safe() {
 }
 
 /// Rows that press against the bound of memory leave with a checkpoint of their own, however recent they are, also
-/// without a new record; a store that takes none is asked again after a pause.
+/// without a new record; a store that fails is asked again after a pause.
 #[test]
 fn rows_that_press_leave_before_a_checkpoint_is_due() {
     let window = Window { hot_us: 1_000 * SECOND, rows_max: 4_096 };

@@ -50,7 +50,7 @@ fn case(seed: u64, users: u64, orders: u64) -> Case {
 /// The new store of these sources.
 fn made(case: &Case, sources: &Sources<'_>) -> (TempDir, Rebuilt) {
     let place = tempfile::tempdir().expect("a folder");
-    let rebuilt = crate::rebuild(place.path(), LOG, UPTO, &case.state, sources, false).expect("it can be written");
+    let rebuilt = crate::rebuild(place.path(), LOG, UPTO, &case.state, sources).expect("it can be written");
     assert_eq!(rebuilt.users.len(), case.left.len());
     (place, rebuilt)
 }
@@ -68,7 +68,7 @@ fn is_incomplete<T: std::fmt::Debug>(found: &Result<T, StoreError>) -> bool {
     matches!(found, Err(StoreError::Incomplete { upto: UPTO }))
 }
 
-/// Every answer is that of memory, or says that rows are missing; none is as if they had never been. Returns how many
+/// Every answer is that of memory, or says that rows are missing, and never hides it. Returns how many
 /// there were, and how many said so.
 fn is_honest(case: &Case, of: &impl Fn(UserId) -> EndedOf, what: &str) -> (usize, usize) {
     let (mut cases, mut incomplete) = (0, 0);

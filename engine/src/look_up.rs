@@ -77,6 +77,15 @@ pub(crate) struct FoundSigned {
     pub client_order_id: Option<String>,
 }
 
+impl Found {
+    /// Whether any of the wanted rows is there.
+    pub fn has_rows(&self) -> bool {
+        let Findings { requests, signed, orders, .. } = &*self.findings;
+        let has_names = requests.values().any(Option::is_some) || signed.values().any(Option::is_some);
+        has_names || orders.values().any(|is_there| *is_there)
+    }
+}
+
 impl Wanted {
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty() && self.signed.is_empty() && self.orders.is_empty()

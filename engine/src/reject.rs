@@ -9,6 +9,8 @@ use crate::time::Timestamp;
 pub enum Reject {
     /// No room in the log: nothing was decided (`SERVER_BUSY`).
     NoRoom,
+    /// No room in memory for more ended orders: nothing was decided (`SERVER_BUSY`).
+    EndedFull,
     /// No consistent read of the ladder in the bounded tries, or a hard bound of the engine (`SERVER_BUSY`).
     Busy,
     /// The user has the maximum count of armed heartbeats.

@@ -18,7 +18,7 @@ use engine::shard::digest;
 use engine::time::Timestamp;
 use engine::user::Users;
 use host::thread::Stop;
-use journal::checkpoint::{Digested, Digests};
+use journal::digests::{Digested, Digests};
 use journal::paced::{Paced, Rests};
 use journal::recover::{self, RecoverError};
 use journal::spares::{Covered, Pin};

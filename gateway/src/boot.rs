@@ -7,13 +7,14 @@ use crate::backup::Running;
 use crate::boot_error::io;
 use crate::config::{BillingProvider, Config, Secret};
 use crate::directory_venue;
-use crate::ended::EndedReaders;
+use crate::ended::{EndedReaders, ReadFigures};
 use crate::instruments::Instruments;
 use crate::jobs::archive::{Keeping, Kept};
 use crate::jobs::{self, End, Jobs, OwnParts, Stops};
 use crate::layout::Asked;
 use crate::listeners::ServerLinks;
 use crate::metrics::gather::Sources;
+use crate::metrics::history::EndedFigures;
 use crate::moving::{self, Needed};
 use crate::publishing::Publishing;
 use crate::runtime::{Parts, Runtime};
@@ -203,9 +204,13 @@ fn identity(config: &Config) -> Result<u128, BootError> {
 }
 
 /// The readers of rows that have left memory.
-fn ended_rows(config: &Config, store: &EndedStore) -> Result<(Arc<dyn EndedRows>, u128), BootError> {
+fn ended_rows(
+    config: &Config,
+    store: &EndedStore,
+    figures: Arc<ReadFigures>,
+) -> Result<(Arc<dyn EndedRows>, u128), BootError> {
     let log = identity(config)?;
-    let readers = EndedReaders::start(config.history.readers, store.reader(log));
+    let readers = EndedReaders::start(config.history.readers, store.reader(log), figures);
     Ok((Arc::new(readers.map_err(io("a thread that reads ended rows"))?), log))
 }
 
@@ -258,7 +263,14 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let (runtime, log, failed) = Runtime::start(parts)?;
     let store = history.ended();
     let identity;
-    (shared.ended, identity) = match ended_rows(&config, &store) {
+    let ended = EndedFigures {
+        bound: shared.ended_bound.clone(),
+        mover: Arc::default(),
+        reads: Arc::default(),
+        store: store.clone(),
+        filters: shared.filters.clone(),
+    };
+    (shared.ended, identity) = match ended_rows(&config, &store, ended.reads.clone()) {
         Ok(ended) => ended,
         Err(error) => {
             runtime.end(jobs).await?;
@@ -267,8 +279,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     };
     let needed = Needed { log: identity, upto: departed_upto, end: last_lsn };
     // The result of a back-test is read from the state.
-    let mover =
-        bot.is_none().then(|| moving::mover(&config, &store, &shared.filters, needed, runtime.inboxes(), &clock));
+    let mover = bot.is_none().then(|| moving::mover(&config, &ended, needed, runtime.inboxes(), &clock));
     let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,
@@ -354,6 +365,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         football: shown.almanac.clone(),
         measurements: shown.measurements.clone(),
         alerts: shared.alerts.clone(),
+        ended: Some(ended),
     };
     let app = shared.app(&config, clock, leap, reader, instruments.clone(), instance)?;
     let desk = billing::desk(&config).map_err(io("the thread of calls to the payment provider"))?;

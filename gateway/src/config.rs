@@ -228,6 +228,8 @@ pub struct HistorySettings {
     pub cache_bytes: u64,
     /// How long ended rows stay in memory.
     pub window: Window,
+    /// Memory for ended rows, bytes; at it placements are refused.
+    pub hot_bytes_max: u64,
     /// Memory for filters over their names, bytes.
     pub filter_bytes: u64,
     /// Threads that read orders, fills and positions from it.
@@ -375,6 +377,7 @@ impl Config {
                     hot_us: values.number::<u64>("history.hot_seconds") * SECOND,
                     rows_max: values.number("history.hot_rows_max"),
                 },
+                hot_bytes_max: values.number("history.hot_bytes_max"),
                 filter_bytes: values.number("history.filter_bytes"),
                 readers: values.number("history.readers"),
             },

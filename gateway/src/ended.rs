@@ -1,8 +1,12 @@
 //! The readers of rows that have left memory: a few threads beside the core. Each serves one request after the other;
 //! without work they sleep. Commands go before answers: others of their user wait for them, and each reads a few rows.
 
+mod figures;
+
+pub use figures::{Outcome, ReadFigures, Reads};
+
 use edge::ended_rows::{EndedAnswer, EndedRows, FoundCommand, Unread, answered};
-use engine::command::{Answer, Envelope};
+use engine::command::{Answer, Command, Envelope};
 use engine::look_up::LookUp;
 use engine::shard::elsewhere::Elsewhere;
 use history::{EndedReader, StoreError};
@@ -69,6 +73,7 @@ impl EndedSource for EndedReader {
 /// The readers. They end when this is dropped.
 pub struct EndedReaders {
     queue: Arc<Queue>,
+    figures: Arc<ReadFigures>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -100,12 +105,17 @@ enum Next {
 }
 
 /// Adds a request, if there is room.
-fn ask<A, T>(waiting: &mut VecDeque<Asked<A, T>>, what: Box<A>) -> oneshot::Receiver<Result<T, Unread>> {
+fn ask<A, T>(
+    waiting: &mut VecDeque<Asked<A, T>>,
+    what: Box<A>,
+    figures: &Reads,
+) -> oneshot::Receiver<Result<T, Unread>> {
     if waiting.len() >= WAITING_MAX {
         // Requests that have given up make room.
         waiting.retain(|asked| !asked.receiver.is_closed());
     }
     if waiting.len() >= WAITING_MAX {
+        figures.count(Outcome::Busy);
         return answered(Err(Unread::Busy));
     }
     let (receiver, read) = oneshot::channel();
@@ -118,15 +128,21 @@ impl EndedReaders {
     ///
     /// # Errors
     /// The system's, if a thread cannot be created.
-    pub fn start(count: usize, source: impl EndedSource) -> io::Result<EndedReaders> {
-        EndedReaders::waiting(count, source, OPENS_WITHIN)
+    pub fn start(count: usize, source: impl EndedSource, figures: Arc<ReadFigures>) -> io::Result<EndedReaders> {
+        EndedReaders::waiting(count, source, figures, OPENS_WITHIN)
     }
 
     /// The same; an answer waits for a source that is being opened for this time.
-    fn waiting(count: usize, source: impl EndedSource, opens_within: Duration) -> io::Result<EndedReaders> {
-        let mut readers = EndedReaders { queue: Arc::default(), threads: Vec::with_capacity(count) };
-        let shared =
-            Shared { source, opens_within, is_open: AtomicBool::new(false), has_failed: AtomicBool::new(false) };
+    fn waiting(
+        count: usize,
+        source: impl EndedSource,
+        figures: Arc<ReadFigures>,
+        opens_within: Duration,
+    ) -> io::Result<EndedReaders> {
+        let mut readers =
+            EndedReaders { queue: Arc::default(), figures: figures.clone(), threads: Vec::with_capacity(count) };
+        let (is_open, has_failed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let shared = Shared { source, opens_within, is_open, has_failed, figures };
         let shared = Arc::new(shared);
         for index in 0..count {
             let (queue, shared) = (readers.queue.clone(), shared.clone());
@@ -138,13 +154,13 @@ impl EndedReaders {
 
 impl EndedRows for EndedReaders {
     fn complete(&self, elsewhere: Box<Elsewhere>) -> EndedAnswer {
-        let read = ask(&mut self.queue.waiting.lock().answers, elsewhere);
+        let read = ask(&mut self.queue.waiting.lock().answers, elsewhere, &self.figures.answers);
         self.queue.news.notify_one();
         read
     }
 
     fn look_up(&self, look_up: Box<LookUp>) -> FoundCommand {
-        let read = ask(&mut self.queue.waiting.lock().commands, look_up);
+        let read = ask(&mut self.queue.waiting.lock().commands, look_up, &self.figures.look_ups);
         self.queue.news.notify_one();
         read
     }
@@ -196,6 +212,15 @@ struct Shared<S> {
     is_open: AtomicBool,
     /// The last request was not read.
     has_failed: AtomicBool,
+    figures: Arc<ReadFigures>,
+}
+
+/// Whether a look-up found a row.
+fn has_found(found: &Envelope<()>) -> Outcome {
+    match &found.command {
+        Command::Found(found) if !found.has_rows() => Outcome::Nothing,
+        _ => Outcome::Found,
+    }
 }
 
 impl<S: EndedSource> Shared<S> {
@@ -203,13 +228,23 @@ impl<S: EndedSource> Shared<S> {
     fn serve(&self, queue: &Queue) {
         while let Some(next) = queue.next() {
             match next {
-                Next::Command(asked) => self.serve_one(asked, &queue.stop, S::look_up),
-                Next::Answer(asked) => self.serve_one(asked, &queue.stop, S::complete),
+                Next::Command(asked) => {
+                    self.serve_one(asked, &queue.stop, S::look_up, (&self.figures.look_ups, has_found));
+                }
+                Next::Answer(asked) => {
+                    self.serve_one(asked, &queue.stop, S::complete, (&self.figures.answers, |_| Outcome::Found));
+                }
             }
         }
     }
 
-    fn serve_one<A: Clone, T: Send>(&self, asked: Asked<A, T>, stop: &Stop, read: Read<S, A, T>) {
+    fn serve_one<A: Clone, T: Send>(
+        &self,
+        asked: Asked<A, T>,
+        stop: &Stop,
+        read: Read<S, A, T>,
+        (figures, found): (&Reads, fn(&T) -> Outcome),
+    ) {
         let Asked { what, asked_at, receiver } = asked;
         let is_given_up = || receiver.is_closed() || stop.is_set();
         if is_given_up() {
@@ -222,6 +257,7 @@ impl<S: EndedSource> Shared<S> {
             return;
         }
         self.note(read.as_ref().err());
+        figures.note(read.as_ref().map_or(Outcome::Unreadable, found), asked_at.elapsed());
         // The receiver may have given up.
         let _ = receiver.send(read.map_err(|_| Unread::Unreadable));
     }

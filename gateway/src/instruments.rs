@@ -2,6 +2,7 @@
 
 use crate::jobs::archive::Figures;
 use crate::listeners::CommitFigures;
+use crate::metrics::history::EndedFigures;
 use crate::uptime::Measurements;
 use ::football::folder::Almanac;
 use ::integrations::figures::Figures as AlertFigures;
@@ -27,6 +28,8 @@ pub struct Instruments {
     pub measurements: Option<Arc<Measurements>>,
     /// Of the job that delivers alerts.
     pub alerts: Arc<AlertFigures>,
+    /// Of rows that have ended.
+    pub ended: Option<EndedFigures>,
 }
 
 impl health::Instruments for Instruments {
@@ -41,6 +44,7 @@ impl health::Instruments for Instruments {
             last_cycle_at: moment(&self.feed.last_cycle_at),
             last_cycle_us: number(&self.feed.last_cycle_us),
             pending_orders: number(&self.feed.pending_orders),
+            ended_full: self.ended.as_ref().is_some_and(|ended| ended.bound.is_full()),
             connections: 0,
             upstream_connections: self.upstream.venues.iter().map(|(_, health)| number_of(&health.connections)).sum(),
             subscribed_tokens: match self.upstream.venues.as_slice() {

@@ -68,6 +68,7 @@ pub mod listeners;
 pub mod metrics;
 mod moving;
 mod publishing;
+pub mod rebuild;
 pub mod restore;
 pub mod runtime;
 mod serving;

@@ -1,6 +1,7 @@
 //! Connects the mover (`journal::mover`) with the history store, the filters over its names, and the shards.
 
 use crate::config::Config;
+use crate::metrics::history::EndedFigures;
 use edge::engine_client::Reply;
 use engine::command::{Command, Envelope};
 use engine::departed::Leaving;
@@ -13,9 +14,21 @@ use history::{EndedStore, EndedWriter, StoreError};
 use host::clock::Clock;
 use journal::mover::{DropRows, Mover};
 use std::error::Error;
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use wal::Lsn;
+use std::sync::atomic::Ordering;
+use wal::{Files, Lsn, Storage as _};
+
+/// A file beside the filters: they were made of a store that lacks rows, and lack the names of those.
+pub const FILTERS_LACK: &str = "filters.lack";
+
+/// Nothing moves unless the disk has this much more than the reserve of the log: what the store writes while it merges
+/// files must not take the room of the log, whose orders would be refused first.
+const MOVE_FREE_BYTES: u64 = 64 << 20;
+/// What an order with its rows in all tables takes before they are merged, at most, usually.
+const ROW_BYTES: u64 = 1_024;
 
 /// What the recovered state and the log say about rows that have left memory.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +44,13 @@ pub struct Needed {
 /// The mover of a server.
 pub fn mover(
     config: &Config,
-    store: &EndedStore,
-    filters: &OpenFilters,
+    figures: &EndedFigures,
     needed: Needed,
     inboxes: &[Arc<Ring<Envelope<Reply>>>],
     clock: &Clock,
 ) -> Mover {
+    let EndedFigures { bound, mover: moved, store, filters, reads: _ } = figures;
+    moved.upto.store(needed.upto, Ordering::Relaxed);
     let moving = Moving {
         writer: store.writer(needed.log),
         names: Names {
@@ -50,8 +64,10 @@ pub fn mover(
         store: store.clone(),
         needed,
         fits: false,
+        room: Room { folder: config.data.dir.clone(), free_bytes_min: config.journal.reserve_bytes + MOVE_FREE_BYTES },
     };
-    Mover::new(Box::new(moving), config.history.window, drop_rows(inboxes.to_vec(), clock.clone()))
+    let mover = Mover::new(Box::new(moving), config.history.window, drop_rows(inboxes.to_vec(), clock.clone()));
+    mover.bounded(bound.clone()).noting(moved.clone())
 }
 
 /// Hands rows to every shard. A shard that gets them twice, because the queue of another was full, passes over those that
@@ -76,6 +92,27 @@ struct Moving {
     needed: Needed,
     /// The store has the rows that this start needs.
     fits: bool,
+    room: Room,
+}
+
+/// The disk of the store, which is that of the log.
+struct Room {
+    folder: PathBuf,
+    free_bytes_min: u64,
+}
+
+impl Room {
+    /// # Errors
+    /// Why nothing may be written for now.
+    fn check(&self, leaving: &[Leaving]) -> Result<(), Box<dyn Error>> {
+        let rows: usize = leaving.iter().map(|of| of.orders.len() + of.positions.len()).sum();
+        let needed = self.free_bytes_min + rows as u64 * ROW_BYTES;
+        let free = Files::open_existing(&self.folder)?.free_bytes()?;
+        match free < needed {
+            true => Err(format!("the disk has {free} bytes free, and needs {needed} for a move").into()),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The names of rows that have left memory.
@@ -97,6 +134,17 @@ impl Moving {
             let Needed { log, upto, end } = self.needed;
             self.store.fits(log, upto, end)?;
             self.fits = true;
+            let holes = self.store.holes();
+            if !holes.is_empty() {
+                tracing::warn!(
+                    users = holes.len(),
+                    "the history store lacks rows since it was rebuilt: what needs them is refused with \
+                     PERSISTENCE_UNKNOWN; papertape history verify names the users"
+                );
+                if self.names.lacking().exists() {
+                    self.names.open.lack(holes);
+                }
+            }
         }
         let Names { folder, bytes_max, open, .. } = &self.names;
         if self.names.writer.is_none() {
@@ -106,6 +154,12 @@ impl Moving {
                 Err(error) => {
                     if !matches!(error, FilterError::Missing) {
                         tracing::warn!(%error, "filters of the history store are made again");
+                    }
+                    let holes = self.store.holes();
+                    if !holes.is_empty() {
+                        // They will lack the names of rows that the store lacks, from now on.
+                        self.names.note_lacking()?;
+                        self.names.open.lack(holes);
                     }
                     let ids_from = self.names.ids_from();
                     let names = || self.store.names(upto).map(|name| name.map_err(NamesError::from));
@@ -120,6 +174,17 @@ impl Moving {
 }
 
 impl Names {
+    /// A file that is there if the filters lack names of rows that the store lacks.
+    fn lacking(&self) -> PathBuf {
+        self.folder.with_file_name(FILTERS_LACK)
+    }
+
+    fn note_lacking(&self) -> io::Result<()> {
+        let path = self.lacking();
+        File::create(&path)?.sync_all()?;
+        File::open(path.parent().expect("it is in a folder"))?.sync_all()
+    }
+
     /// The first hour whose ids count.
     fn ids_from(&self) -> u32 {
         engine::time::Timestamp(self.clock.now().0.saturating_sub(self.ids_us)).hour()
@@ -145,6 +210,7 @@ impl journal::mover::EndedStore for Moving {
     }
 
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+        self.room.check(leaving)?;
         // Names first: a name without rows costs a look-up in vain, and after a crash between the two, filters that lack
         // names would have to be made again from all rows.
         let names = self.names()?;

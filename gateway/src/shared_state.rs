@@ -29,6 +29,7 @@ use engine::market::catalog::Catalog;
 use engine::market::spot::Spot;
 use engine::rules::Rules;
 use engine::shard::Shard;
+use engine::shard::bound::EndedBound;
 use engine::time::Timestamp;
 use engine::user::Users;
 use history::Reader;
@@ -59,6 +60,8 @@ pub struct Shared {
     pub filters: OpenFilters,
     /// Orders, fills and positions that have left memory.
     pub ended: Arc<dyn EndedRows>,
+    /// Of memory for ended rows.
+    pub ended_bound: Arc<EndedBound>,
 }
 
 impl Shared {
@@ -85,6 +88,7 @@ impl Shared {
             sender: None,
             filters: OpenFilters::default(),
             ended: Arc::new(NoEndedRows),
+            ended_bound: Arc::new(EndedBound::new(config.history.hot_bytes_max, config.engine.shards)),
         }
     }
 
@@ -100,6 +104,7 @@ impl Shared {
             let mut shard = Shard::new(index, count, users, rules, books, catalog, directory);
             shard.resume(newest);
             shard.filter_with(Arc::new(self.filters.clone()));
+            shard.bound_ended(self.ended_bound.clone());
             shard
         };
         users.into_iter().enumerate().map(shard).collect()

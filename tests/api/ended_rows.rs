@@ -193,3 +193,44 @@ fn answers_do_not_depend_on_where_rows_are() {
         cases.one();
     }
 }
+
+/// The first answer to a signed order is remembered under an id that the order does not have, and found when both have
+/// left memory: after a reset of the wallet nothing else says what it had then.
+#[test]
+fn a_signed_order_that_left_memory_has_its_first_balance() {
+    let cases = Cases::of("first balances of signed orders");
+    let mut world = World::start_with(2, |place| {
+        leaving_soon(place);
+        place.set("venue", "facade", "true");
+    });
+    let mut client = world.user(0);
+    let (mut targets, mut before) = (Vec::new(), Vec::new());
+    for round in 0..4 {
+        let cents = 4_400_000 + round;
+        let taken = signed(&v1(world.markets.rain.yes(), "BUY", &cents.to_string(), "10000000"), "FAK");
+        client.post("/v1/order", &taken).expect(200);
+        let newest = client.get("/v1/orders?limit=1").expect(200);
+        targets.push(format!("/v1/orders/{}", int(&newest, "/orders/0/order_id")));
+    }
+    for target in &targets {
+        before.push(client.get(target).expect(200));
+    }
+    client.post("/v1/account/reset-api-balance", &json!({})).expect(200);
+    let check = |client: &mut Client| {
+        for (target, before) in targets.iter().zip(&before) {
+            let now = client.get(target).expect(200);
+            assert_eq!(now.pointer("/account_balance"), before.pointer("/account_balance"), "{target}: {now}");
+            assert!(now.pointer("/account_balance").is_some(), "{now}");
+            cases.one();
+        }
+    };
+    check(&mut client);
+    let balances: std::collections::BTreeSet<String> =
+        before.iter().map(|order| order["account_balance"].to_string()).collect();
+    assert_eq!(balances.len(), before.len(), "each left another balance");
+    world.depart_everything(1);
+    check(&mut client);
+    drop(client);
+    world.crash();
+    check(&mut world.user(0));
+}

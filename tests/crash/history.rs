@@ -1,14 +1,15 @@
 //! The history store of a data directory: its verbs, kills, and a backup of it (gateway/docs/history.md).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use tests::binary::run;
 use tests::cases::Cases;
+use tests::departing::leaving_soon;
 use tests::json::{int, list, text};
-use tests::world::World;
+use tests::world::{World, changed, limit, market};
 
 fn history(verb: &str, data: &Path) -> Output {
     run([OsString::from("history"), verb.into(), data.into(), "--json".into()])
@@ -126,4 +127,110 @@ fn prices_survive_kills_and_backups() {
         assert!(path.metadata().expect("it is there").len() < 8 << 20, "{}", path.display());
         cases.one();
     }
+}
+
+/// `history rebuild`: its exit code and last line.
+fn rebuilt(world: &World, from: &[&Path]) -> (Option<i32>, Value) {
+    let mut words: Vec<OsString> =
+        ["history".into(), "rebuild".into(), world.place.data().into(), "--json".into()].into();
+    from.iter().for_each(|from| words.extend([OsString::from("--from"), (*from).into()]));
+    let output = run(words);
+    let lines = objects(&output);
+    println!("{lines:?} {}", errors(&output));
+    (output.status.code(), lines.last().cloned().unwrap_or_default())
+}
+
+/// A store that was lost: without a backup the server says what it does not know, and with one it knows all of it again.
+#[test]
+fn a_lost_store_is_rebuilt_from_a_backup_or_is_honest() {
+    let cases = Cases::of("rebuilt stores");
+    let mut world = World::start_with(2, leaving_soon);
+    let mut client = world.user(0);
+    let rain = &world.markets.rain;
+    let mut made = Vec::new();
+    for nth in 0..12 {
+        let named = json!({"client_order_id": format!("before-{nth}")});
+        let order = changed(&limit(rain, "BUY", "0.30", "10"), &named);
+        let id = int(&client.post("/v1/orders", &order).expect(200), "/order_id");
+        client.delete(&format!("/v1/orders/{id}")).expect(200);
+        made.push(id);
+    }
+    client.post("/v1/orders", &market(rain, "BUY", "0.42", "20")).expect(200);
+    client.post("/v1/orders", &market(rain, "SELL", "0.01", "20"));
+    world.depart_everything(1);
+    // Two snapshots are kept: neither has them.
+    world.make_snapshots(1, 2);
+    let targets: Vec<String> = made
+        .iter()
+        .map(|id| format!("/v1/orders/{id}"))
+        .chain(["/v1/orders?limit=200".to_owned(), "/v1/orders/by-client-id/before-3".to_owned()])
+        .collect();
+    let before: Vec<Value> = targets.iter().map(|target| client.get(target).expect(200)).collect();
+    drop(client);
+    world.server.stop();
+    let data = world.place.data();
+    let backup = world.place.root().join("backup");
+    let taken = run([OsString::from("backup"), data.clone().into(), "--out".into(), backup.clone().into()]);
+    assert!(taken.status.success(), "{}", errors(&taken));
+
+    // A sound store stays as it is, in a new folder.
+    let (code, whole) = rebuilt(&world, &[]);
+    assert_eq!((code, int(&whole, "/users_lacking"), int(&whole, "/damages")), (Some(0), 0, 0), "{whole}");
+    assert!(data.join("history.damaged-1/store").is_dir() && int(&whole, "/rows") > 0);
+    assert_eq!(history("verify", &data).status.code(), Some(0));
+    cases.add(2);
+
+    // Lost, and no backup: what left is gone, unless an older snapshot has it.
+    fs::remove_dir_all(data.join("history")).expect("removed");
+    fs::remove_dir_all(data.join("history.damaged-1")).expect("removed");
+    let (code, lacking) = rebuilt(&world, &[]);
+    assert_eq!(code, Some(1), "{lacking}");
+    assert!(int(&lacking, "/users_lacking") > 0 && int(&lacking, "/whole_from") > 1, "{lacking}");
+    let verified = history("verify", &data);
+    assert!(verified.status.code() == Some(1), "{}", errors(&verified));
+    world.server = world.place.start();
+    let mut client = world.user(0);
+    for (target, before) in targets.iter().zip(&before) {
+        let answer = client.get(target);
+        match answer.status {
+            200 => assert_eq!(answer.json(), *before, "{target}"),
+            _ => answer.refused(503, "PERSISTENCE_UNKNOWN"),
+        }
+        cases.one();
+    }
+    client.get("/v1/orders?limit=200").refused(503, "PERSISTENCE_UNKNOWN");
+    // An id of before would be placed again; one without an id is a new order.
+    let rain = &world.markets.rain;
+    let again = changed(&limit(rain, "BUY", "0.30", "10"), &json!({"client_order_id": "before-3"}));
+    let repeated = client.post("/v1/orders", &again);
+    assert!(repeated.status != 200 || repeated.json()["order_id"] == made[3], "{}", repeated.lossy());
+    let new = int(&client.post("/v1/orders", &limit(rain, "BUY", "0.30", "10")).expect(200), "/order_id");
+    assert_eq!(int(&client.get("/v1/orders?limit=1").expect(200), "/orders/0/order_id"), new);
+    client.delete(&format!("/v1/orders/{new}")).expect(200);
+    cases.add(4);
+    drop(client);
+    world.server.stop();
+
+    // With the backup everything is there, and what was left of the other attempt is kept.
+    let (code, whole) = rebuilt(&world, &[&backup]);
+    assert_eq!((code, int(&whole, "/users_lacking")), (Some(0), 0), "{whole}");
+    let verified = history("verify", &data);
+    assert_eq!(verified.status.code(), Some(0), "{}", errors(&verified));
+    world.server = world.place.start();
+    let mut client = world.user(0);
+    for (target, before) in targets.iter().zip(&before).filter(|(target, _)| !target.contains("limit=200")) {
+        assert_eq!(client.get(target).expect(200), *before, "{target}");
+        cases.one();
+    }
+    let all = client.get("/v1/orders?limit=200").expect(200);
+    assert_eq!(list(&all, "/orders")[1..], *list(&before[made.len()], "/orders"), "and the new one before them");
+    drop(client);
+    world.server.stop();
+
+    // A foreign directory, and one without a log.
+    let foreign = World::start(0);
+    let (code, _) = rebuilt(&world, &[&foreign.place.data()]);
+    assert_eq!(code, Some(1));
+    assert_eq!(history("verify", &data).status.code(), Some(0), "nothing was changed");
+    cases.add(3);
 }

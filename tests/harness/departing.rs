@@ -4,7 +4,7 @@ use crate::eventually;
 use crate::server::ServerDir;
 use crate::world::{World, changed, limit};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Orders of one batch.
 const BATCH: usize = 20;
@@ -23,14 +23,34 @@ impl World {
     pub fn depart_everything(&self, filler: usize) {
         // The window is a second of server time.
         std::thread::sleep(Duration::from_millis(1_100));
+        self.fill_log_until(filler, "no ended order in memory", || {
+            self.figure("papertape_orders_open") == self.figure("papertape_orders_in_memory")
+        });
+    }
+
+    /// Returns when `count` more snapshots were made: user `filler` fills the log.
+    #[track_caller]
+    pub fn make_snapshots(&self, filler: usize, count: usize) {
+        let newest = || self.figure("papertape_snapshot_lsn");
+        let (mut known, mut left) = (newest(), count);
+        self.fill_log_until(filler, "snapshots", || {
+            let now = newest();
+            left -= usize::from(std::mem::replace(&mut known, now) != now);
+            left == 0
+        });
+    }
+
+    /// Fills the log with orders of user `filler` that rest.
+    #[track_caller]
+    fn fill_log_until(&self, filler: usize, what: &str, mut is_done: impl FnMut() -> bool) {
         let order = limit(&self.markets.rain, "BUY", "0.01", "10");
         let (mut user, mut sent) = (self.user(filler), 0);
-        eventually("no ended order in memory", || {
-            let (open, all) = (self.figure("papertape_orders_open"), self.figure("papertape_orders_in_memory"));
-            if open == all {
+        let begun = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_micros();
+        eventually(what, || {
+            if is_done() {
                 return Some(());
             }
-            let id = |entry: usize| json!({"client_order_id": format!("{:x<250}", format!("{sent}-{entry}-"))});
+            let id = |entry: usize| json!({"client_order_id": format!("{:x<250}", format!("{begun}-{sent}-{entry}-"))});
             let entries: Vec<Value> = (0..BATCH).map(|entry| changed(&order, &id(entry))).collect();
             sent += 1;
             // It may be busy.

@@ -208,7 +208,7 @@ fn planted_imports_fail_with_the_name_of_the_layer() {
         ("edge", "use football::folder::Almanac;", "football"),
         ("archive", "use venue::FeedUpdate;", "venue"),
         ("edge", "use archive::row::Row;", "archive"),
-        ("admin", "    let digests = journal::checkpoint::Digests::channel();", "journal"),
+        ("admin", "    let digests = journal::digests::Digests::channel();", "journal"),
         ("host", "use journal::recover::Report;", "journal"),
         ("wire", "use host::clock::Clock;", "host"),
         ("engine", "use wal::Lsn;", "wal"),

@@ -5,7 +5,9 @@ use crate::Failure;
 use crate::settings::{DirectoryArgument, print_line};
 use clap::{Args, Subcommand};
 use engine::time::Timestamp;
-use history::{Checked, Damage, EndedSize, Sizes, TableSize, check, sizes};
+use gateway::rebuild::{Outcome, rebuild};
+use history::{Checked, Damage, EndedSize, Sizes, TableSize, UserRows, check, sizes};
+use host::clock::Clock;
 use serde_json::{Value, json};
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +20,19 @@ pub enum HistoryVerb {
     Stats(HistoryOptions),
     /// Read every row, and so check the checksum of every block.
     Verify(HistoryOptions),
+    /// Make a new store in place of a damaged one, of what it, backups, older snapshots and the log still have. Exit code 1
+    /// if rows are missing.
+    Rebuild(RebuildOptions),
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  papertape history rebuild papertape-data --from backup")]
+pub struct RebuildOptions {
+    #[command(flatten)]
+    history: HistoryOptions,
+    /// A backup, or another data directory, of the same log; several may be given.
+    #[arg(long, value_name = "BACKUP")]
+    from: Vec<PathBuf>,
 }
 
 #[derive(Args)]
@@ -35,6 +50,7 @@ impl HistoryVerb {
         match self {
             HistoryVerb::Stats(options) => options.stats(),
             HistoryVerb::Verify(options) => options.verify(),
+            HistoryVerb::Rebuild(RebuildOptions { history, from }) => history.rebuild(&from),
         }
     }
 }
@@ -90,6 +106,52 @@ impl HistoryOptions {
             );
         }
         Ok(())
+    }
+
+    fn rebuild(self, from: &[PathBuf]) -> Result<(), Failure> {
+        let (_locked, folder) = self.folder()?;
+        let outcome = rebuild(self.dir.path(), from, Clock::wall().now()).map_err(|error| error.to_string())?;
+        let Outcome { rebuilt, notes, prices, kept } = &outcome;
+        for note in notes.iter().chain(&rebuilt.unreadable) {
+            self.show(note, &json!({"note": note}));
+        }
+        const KINDS: [&str; 4] = ["orders", "fills", "positions", "requests"];
+        let lacking: Vec<&UserRows> = rebuilt.users.iter().filter(|user| user.has_holes()).collect();
+        for UserRows { user, found, left, .. } in &lacking {
+            let (mut texts, mut missing) = (Vec::new(), serde_json::Map::new());
+            for ((kind, found), left) in KINDS.iter().zip(found).zip(left) {
+                let count = i64::from(*left) - i64::from(*found);
+                missing.insert((*kind).to_owned(), count.into());
+                if count != 0 {
+                    texts.push(format!("{count} of {left} {kind}"));
+                }
+            }
+            self.show(
+                format_args!("user {user}: {} are missing", texts.join(", ")),
+                &json!({"user": user.0, "missing": missing}),
+            );
+        }
+        let (users, proved) =
+            (rebuilt.users.len(), rebuilt.users.iter().filter(|user| user.is_proved && !user.has_holes()).count());
+        let kept = kept.as_ref().map(|kept| kept.display().to_string());
+        let old = kept.as_ref().map(|kept| format!("; the old one is {kept}")).unwrap_or_default();
+        let text = match lacking.len() {
+            0 => format!("whole: {} rows of {users} users{old}", rebuilt.rows),
+            count => format!(
+                "not whole: {} rows; {count} of {users} users lack rows that left memory up to LSN {}, and what leaves \
+                 later is whole{old}",
+                rebuilt.rows, rebuilt.upto
+            ),
+        };
+        self.show(
+            &text,
+            &json!({
+                "rows": rebuilt.rows, "users": users, "users_by_hash": proved, "users_lacking": lacking.len(),
+                "whole_from": if lacking.is_empty() { 0 } else { rebuilt.upto + 1 }, "files": rebuilt.files,
+                "damages": rebuilt.damages, "prices": prices, "old": kept,
+            }),
+        );
+        if lacking.is_empty() { Ok(()) } else { Err(format!("{}: it is not whole", folder.display()).into()) }
     }
 
     fn verify(self) -> Result<(), Failure> {

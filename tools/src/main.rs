@@ -96,8 +96,8 @@ enum Verb {
     /// Read and check the log of a data directory; never writes there.
     #[command(subcommand)]
     Log(journal::LogVerb),
-    /// Print the sizes of the history store of a stopped data directory, or check it. Exit code 1 when something of it is
-    /// damaged, or when the directory is in use.
+    /// Print the sizes of the history store of a stopped data directory, check it, or make it again. Exit code 1 when
+    /// something of it is damaged or missing, or when the directory is in use.
     #[command(subcommand)]
     History(history_verbs::HistoryVerb),
     /// Take a backup of a stopped data directory, or of a running server.

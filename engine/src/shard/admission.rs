@@ -1,4 +1,4 @@
-//! Refusals before a command runs: it has waited too long, the log has no room for it, or its key has ended.
+//! Refusals before a command runs: it has waited too long, the log or memory has no room for it, or its key has ended.
 
 use super::{Outbox, Room, Shard};
 use crate::command::Command;
@@ -8,7 +8,8 @@ use crate::rules::WAIT_MAX_US;
 use crate::time::Timestamp;
 
 impl<R> Shard<R> {
-    /// Refuses a command before it runs: after a wait of more than 2 s, or if the log has no room.
+    /// Refuses a command before it runs: after a wait of more than 2 s, if the log has no room, and a placement if memory
+    /// has no room for more ended rows.
     #[inline]
     pub(super) fn admit(
         &self,
@@ -65,8 +66,12 @@ impl<R> Shard<R> {
             return Err(Reject::WaitedTooLong);
         }
         match (outbox.room(), need) {
-            (Room::Ample, _) | (Room::ReserveOnly, Room::ReserveOnly) => Ok(()),
-            _ => Err(Reject::NoRoom),
+            (Room::Ample, _) | (Room::ReserveOnly, Room::ReserveOnly) => {}
+            _ => return Err(Reject::NoRoom),
+        }
+        match command {
+            Command::Place(_) | Command::PlaceBatch(_) => self.ended_room(),
+            _ => Ok(()),
         }
     }
 

@@ -34,7 +34,8 @@ impl<R> Shard<R> {
             let next = departures.pieces.get(*looked_at + skipped);
             *looked_at += skipped + 1;
             if let Some((leaving, sum)) = next {
-                return self.users.depart_known(leaving, sum);
+                self.users.depart_known(leaving, sum);
+                return self.note_ended_room();
             }
             self.departing.0.pop_front();
         }

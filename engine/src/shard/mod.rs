@@ -15,6 +15,7 @@ mod alerts;
 mod backtests;
 mod beats;
 mod billing;
+pub mod bound;
 pub mod cycle;
 mod departing;
 pub mod digest;
@@ -56,6 +57,7 @@ use crate::ring::Ring;
 use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules};
 use crate::time::Timestamp;
 use crate::user::Users;
+use bound::EndedBound;
 use cycle::Cycles;
 use departing::Departing;
 use elsewhere::{Asked, Elsewhere};
@@ -149,6 +151,8 @@ pub struct Shard<R> {
     hourly: Hourly,
     minutes: Minutes,
     departing: Departing,
+    /// Of memory for ended rows.
+    ended_bound: Option<Arc<EndedBound>>,
     /// Requests are due to leave memory; looked at with every cycle that sweeps by server time.
     forgets: bool,
 }
@@ -197,6 +201,7 @@ impl<R> Shard<R> {
             hourly: Hourly::default(),
             minutes: Minutes::default(),
             departing: Departing::default(),
+            ended_bound: None,
             forgets: false,
         }
     }
@@ -245,14 +250,15 @@ impl<R> Shard<R> {
     /// Runs one command now, ahead of the line of waiting commands.
     #[inline]
     fn take_now(&mut self, envelope: Envelope<R>, outbox: &mut impl Outbox<R>) {
-        let Envelope { owner, command, received_at, reply } = envelope;
-        let (command, found) = match command {
-            Command::Found(found) => match self.take_back(owner, *found) {
-                Some((command, found)) => (command, Some(found)),
-                None => return outbox.answer_at_once(reply, Answer::Refused(Reject::WaitedTooLong)),
-            },
-            command => (command, None),
-        };
+        let Envelope { owner, mut command, received_at, reply } = envelope;
+        // A usual command stays where it is: it is large, and moving it costs more than this look.
+        let mut found = None;
+        if matches!(command, Command::Found(_)) {
+            found = self.take_back(owner, &mut command);
+            if found.is_none() {
+                return outbox.answer_at_once(reply, Answer::Refused(Reject::WaitedTooLong));
+            }
+        }
         let admitted = self.admit(&command, received_at, outbox).and_then(|()| self.key_usable(owner, &command));
         if admitted.is_ok()
             && let Some(wanted) = self.wanted(owner, &command, found.as_deref())

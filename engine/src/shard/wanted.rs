@@ -126,11 +126,14 @@ impl<R> Shard<R> {
         outbox.answer_at_once(reply, answer);
     }
 
-    /// The command that was looked up, and what was found. `None`: that look-up is over, and nothing waits for it.
+    /// Replaces a [`Command::Found`] by the command that was looked up, and returns what was found. `None`: that look-up
+    /// is over, and nothing waits for it.
     #[cold]
-    pub(super) fn take_back(&mut self, owner: UserId, found: Found) -> Option<(Command, Box<Findings>)> {
-        let Found { ticket, command, findings } = found;
-        self.line.end_look_up(owner, ticket).then_some((command, findings))
+    pub(super) fn take_back(&mut self, owner: UserId, command: &mut Command) -> Option<Box<Findings>> {
+        let Command::Found(found) = std::mem::replace(command, Command::EndBeats) else { return None };
+        let Found { ticket, command: looked_up, findings } = *found;
+        *command = looked_up;
+        self.line.end_look_up(owner, ticket).then_some(findings)
     }
 }
 

@@ -7,6 +7,7 @@ pub use packing::{Sharing, put_order, put_position, put_request, take_order, tak
 
 use crate::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use crate::order::{Fill, Order};
+pub use crate::user::RowSum;
 use crate::user::{Position, Remembered};
 
 /// An order that has ended, with its fills in time order.

@@ -7,6 +7,7 @@
 //! | `writer.rs` | a move: rows into the keyspaces, durably, and the manifest last |
 //! | `check.rs` | the check of every row |
 //! | `names.rs` | names of ended orders, for filters |
+//! | `rebuild.rs` | a new store from what others still have |
 //! | `reader.rs` | rows of a user: look-ups and scans from the newest |
 //! | `fills.rs` | fills with their orders, by a scan of both |
 //!
@@ -19,6 +20,7 @@ mod fills;
 mod manifest;
 mod names;
 mod reader;
+mod rebuild;
 mod rows;
 #[cfg(test)]
 mod testing;
@@ -27,10 +29,15 @@ mod writer;
 pub(crate) use check::{Check, count};
 pub(crate) use manifest::{Manifest, Total, row_hash};
 pub use reader::{EndedOf, EndedReader};
+pub(crate) use rebuild::rebuild;
+pub use rebuild::{Rebuilt, Sources, UserRows};
 pub use rows::id_hash;
 pub use writer::EndedWriter;
 
-use crate::store::{FOLDER, Spaces, Store, StoreError};
+use crate::store::{FOLDER, Space, Spaces, Store, StoreError};
+use engine::id::UserId;
+use engine::time::Timestamp;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -113,6 +120,19 @@ impl EndedStore {
     /// [`StoreError::Opening`], [`StoreError::Unusable`].
     pub fn upto(&self) -> Result<u64, StoreError> {
         Ok(self.opened()?.manifest().map_or(0, |manifest| manifest.upto))
+    }
+
+    /// The tables with the bytes of their files; none while it is not open.
+    pub fn sizes(&self) -> Vec<(&'static str, u64)> {
+        let Ok(opened) = self.opened() else { return Vec::new() };
+        Space::ALL.into_iter().map(|space| (space.name(), opened.spaces.size(space).bytes)).collect()
+    }
+
+    /// Users some of whose rows are missing since the store was rebuilt, with the newest time in rows that had left; user 0:
+    /// all users. Empty if it is whole, or not open.
+    pub fn holes(&self) -> BTreeMap<UserId, Timestamp> {
+        let manifest = self.opened().ok().and_then(|opened| opened.manifest());
+        manifest.iter().flat_map(|manifest| &manifest.holes).map(|(user, hole)| (*user, hole.at)).collect()
     }
 
     /// Compares the rows with a log that ends at LSN `end`, and with a state from which the rows up to LSN `needed` have

@@ -32,7 +32,7 @@ use files::{About, Files, Name, SpanFile};
 use span::{Span, place_of};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Name of the folder beside the store.
 pub const FILTERS_FOLDER: &str = "filters";
@@ -58,7 +58,11 @@ const NAMES_BYTES_MIN: u64 = 1 << 20;
 
 /// Answers questions of shards; closed until a [`FilterWriter`] opens it. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct OpenFilters(Arc<RwLock<Option<View>>>);
+pub struct OpenFilters {
+    view: Arc<RwLock<Option<View>>>,
+    /// Users whose filters lack names of orders that were placed by these times; user 0: all users.
+    holes: Arc<OnceLock<BTreeMap<UserId, Timestamp>>>,
+}
 
 /// What is open.
 #[derive(Debug)]
@@ -71,7 +75,11 @@ struct View {
 
 impl Filters for OpenFilters {
     fn may_have(&self, user: UserId, kind: Kind, hash: u64, since: Timestamp) -> May {
-        let view = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let hole = self.holes.get().and_then(|holes| holes.get(&user).or_else(|| holes.get(&UserId(0))));
+        if hole.is_some_and(|at| since <= *at) {
+            return May::Unknown;
+        }
+        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
         let Some(View { covers_from, spans }) = &*view else { return May::Unknown };
         if since.hour() < covers_from[kind as usize] {
             return May::Unknown;
@@ -86,20 +94,26 @@ impl Filters for OpenFilters {
 }
 
 impl OpenFilters {
+    /// Names of these users that were placed by these times are unknown from now on; user 0: of all users. Once in a
+    /// process.
+    pub fn lack(&self, holes: BTreeMap<UserId, Timestamp>) {
+        let _ = self.holes.set(holes);
+    }
+
     /// Bytes that the filters take in memory.
     pub fn bytes(&self) -> u64 {
-        let view = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
         view.iter().flat_map(|view| view.spans.iter().flatten()).map(|span| span.bytes()).sum()
     }
 
     /// Their count.
     pub fn spans(&self) -> usize {
-        let view = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let view = self.view.read().unwrap_or_else(PoisonError::into_inner);
         view.iter().flat_map(|view| &view.spans).map(Vec::len).sum()
     }
 
     fn publish(&self, view: Option<View>) {
-        let before = std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), view);
+        let before = std::mem::replace(&mut *self.view.write().unwrap_or_else(PoisonError::into_inner), view);
         // Outside of the lock, which readers wait for: it may be the last one that has a large span.
         drop(before);
     }

@@ -9,12 +9,14 @@
 //! | `store.rs` | the tables on disk; the only file that knows their engine |
 //! | `store/journal.rs` | the end and the cut of a journal |
 //! | `store/spaces.rs` | the keyspaces of ended rows |
+//! | `store/loose.rs` | sorted files without their database |
 //! | `ended.rs` | ended rows: keys, values, manifest, writer, reader |
 //! | `opening.rs` | the opening of the store, in pieces |
 //! | `earlier.rs` | takes over the files of the format before the store |
 //! | `filters.rs` | which ids and hashes may be among the rows that have left memory |
 //! | `files.rs` | the files of the tables at one moment, for a backup |
 //! | `check.rs` | sizes and damage of a stopped store |
+//! | `rebuilding.rs` | a new store in place of a damaged one |
 //!
 //! May depend on `engine`, `wire` and `host`. It does not shape responses or interpret requests for charts.
 //!
@@ -38,6 +40,7 @@ mod files;
 pub mod filters;
 mod opening;
 mod prices;
+mod rebuilding;
 mod recorder;
 mod row;
 mod store;
@@ -46,10 +49,11 @@ mod testing;
 
 pub use check::{Checked, Damage, EndedSize, Sizes, TableSize, check, sizes};
 pub use earlier::is_earlier;
-pub use ended::{EndedOf, EndedReader, EndedStore, EndedWriter, id_hash};
+pub use ended::{EndedOf, EndedReader, EndedStore, EndedWriter, Rebuilt, Sources, UserRows, id_hash};
 pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 pub use files::{StoreFile, is_store_file, store_files};
 pub use prices::set_back;
+pub use rebuilding::{copy_prices, rebuild};
 pub use recorder::Recorder;
 pub use store::{FOLDER, StoreError};
 

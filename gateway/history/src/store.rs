@@ -18,10 +18,12 @@
 
 mod error;
 mod journal;
+mod loose;
 mod spaces;
 
 pub use error::StoreError;
 pub use journal::{JOURNAL, end_of_batches};
+pub use loose::{Opener, Rows, loose_files};
 pub use spaces::{Space, Spaces};
 
 use crate::row::{About, Key, read_key};

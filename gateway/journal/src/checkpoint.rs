@@ -4,6 +4,7 @@
 //! A job with a state of its own, by the same fold as recovery; serving never pauses. The price is memory for a second
 //! copy of the users.
 
+use crate::digests::{DigestRequests, Digested};
 use crate::mover::Mover;
 use crate::paced::Rests;
 use crate::recover::{RecoverError, Replay, read_snapshot};
@@ -17,12 +18,9 @@ use host::job::{JobWaker, Next, Work};
 use host::leap::Leap;
 use host::thread::Stop;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use wal::{Files, Lsn, Marks, Scan, Snapshots, Storage};
-
-/// How often a requester of a digest checks whether it is still wanted.
-const WANTED_CHECK_EVERY: Duration = Duration::from_millis(250);
 
 /// This many records after the newest snapshot are worth another one when the server has stopped. A start reads 150,000
 /// to 300,000 records a second, so fewer cost it less than reading and checking the snapshot; and a small or
@@ -48,59 +46,6 @@ pub enum CheckpointTurn {
     /// A checkpoint is due, and not possible yet.
     Due,
     Made,
-}
-
-/// The state up to a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Digested {
-    /// The record.
-    pub lsn: Lsn,
-    pub digest: [u8; 32],
-    /// The LSN up to which rows have left the state for the history store; 0: none have.
-    pub departed_upto: u64,
-}
-
-/// The receiver of a digest.
-type Answer = SyncSender<Result<Digested, RecoverError>>;
-
-/// Requests a digest from a running keeper, which has the only state that can be read at leisure.
-#[derive(Clone)]
-pub struct Digests {
-    requests: Sender<Answer>,
-    keeper: JobWaker,
-}
-
-/// The keeper's end of [`Digests`].
-pub struct DigestRequests {
-    requests: Receiver<Answer>,
-    waker: JobWaker,
-}
-
-impl Digests {
-    /// Both ends of a queue of requests.
-    pub fn channel() -> (Digests, DigestRequests) {
-        let (sender, requests) = channel();
-        let waker = JobWaker::default();
-        (Digests { requests: sender, keeper: waker.clone() }, DigestRequests { requests, waker })
-    }
-
-    /// The digest of the state up to a record that is on the device, at or after all that were there when this was
-    /// called. Waits for a checkpoint in progress as long as `stays` returns true.
-    ///
-    /// # Errors
-    /// [`RecoverError`] of the log; `None` if the keeper has ended, or `stays` returned false.
-    pub fn ask(&self, stays: impl Fn() -> bool) -> Option<Result<Digested, RecoverError>> {
-        let (answer, digested) = sync_channel(1);
-        self.requests.send(answer).ok()?;
-        self.keeper.wake();
-        loop {
-            match digested.recv_timeout(WANTED_CHECK_EVERY) {
-                Ok(digested) => return Some(digested),
-                Err(RecvTimeoutError::Timeout) if stays() => {}
-                Err(_) => return None,
-            }
-        }
-    }
 }
 
 /// The job that makes the snapshots.
@@ -266,6 +211,20 @@ impl<S: Storage> Keeper<S> {
         Ok(CheckpointTurn::Made)
     }
 
+    /// Makes a checkpoint of the records up to `synced` if ended rows press against their bound, before one is due; also
+    /// without a new record, since a full memory refuses the orders that would make some. Returns whether it did.
+    ///
+    /// # Errors
+    /// [`RecoverError`]; it is tried again after a pause.
+    pub(crate) fn relieve(&mut self, synced: Lsn) -> Result<bool, RecoverError> {
+        if synced == Lsn::ZERO || self.marks.is_poisoned() || !self.mover.as_mut().is_some_and(Mover::presses) {
+            return Ok(false);
+        }
+        let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
+        self.checkpoint(newest, synced.max(newest))?;
+        Ok(true)
+    }
+
     /// Publishes what the snapshots of clean stops cover: a server that stops more often than a checkpoint is due
     /// writes no others.
     fn cover(&mut self) -> Result<(), RecoverError> {
@@ -398,11 +357,17 @@ impl<S: Storage> Work for Keeper<S> {
             // The requester may have gone.
             let _ = answer.send(self.digest(stop));
         }
+        // Read before the flag: the mark of a clean stop is appended after that, and must stay after every kept state.
+        let synced = self.marks.synced();
         if stop.is_set() {
             return Ok(Next::Wait);
         }
         self.mover.iter_mut().for_each(Mover::turn);
-        match self.look() {
+        let looked = match self.relieve(synced) {
+            Ok(false) => self.look(),
+            relieved => relieved.map(|_| CheckpointTurn::Made),
+        };
+        match looked {
             Ok(CheckpointTurn::Made) => Ok(Next::Again),
             Ok(CheckpointTurn::Enough) => Ok(Next::Sleep),
             // A due checkpoint that has to wait proves nothing about the storage that failed.
@@ -458,6 +423,7 @@ pub fn write_snapshot<S: Storage>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::digests::Digests;
     use crate::recover::recover;
     use engine::amount::Cash;
     use engine::fact;
@@ -467,6 +433,7 @@ mod tests {
     use engine::time::DAY;
     use engine::user::{Tier, WalletKind};
     use host::job::Job;
+    use std::sync::mpsc::sync_channel;
     use wal::{Kind, Options, Running};
 
     fn options() -> Options {

@@ -24,6 +24,7 @@ use engine::notice::Notice;
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room, Shard, shard_of};
 use engine::time::Timestamp;
+use engine::user::RowCounts;
 use held::HeldBack;
 use host::histogram::{Micros, Nanos};
 use host::job::JobWaker;
@@ -97,6 +98,8 @@ pub struct OrderCounts {
     pub open: usize,
     /// These, and those that have ended and not left memory.
     pub in_memory: usize,
+    /// Rows that have ended and not left memory.
+    pub ended: RowCounts,
 }
 
 /// Ignores everything.
@@ -153,6 +156,7 @@ impl<L: CommitListener> CommitFigures<L> {
         self.listener.orders(shard.place().0, || OrderCounts {
             open: shard.users().resting().len(),
             in_memory: shard.users().orders_count(),
+            ended: shard.users().ended_rows(),
         });
     }
 }

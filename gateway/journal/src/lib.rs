@@ -7,6 +7,7 @@
 //! | [`core`] | shard and committer on one thread |
 //! | [`loops`] | the loops of the committer's thread and of the sync thread |
 //! | [`recover`], [`checkpoint`] | log to state; state to snapshot while the server runs |
+//! | [`digests`] | requests for digests of the state |
 //! | [`mover`] | ended rows to the history store, then out of snapshots and memory |
 //! | [`spares`], [`prefault`] | segments and memory made ahead of their use |
 //! | [`paced`] | file work that yields to orders |
@@ -18,6 +19,7 @@ mod atomic;
 pub mod checkpoint;
 pub mod commit;
 pub mod core;
+pub mod digests;
 pub mod loops;
 pub mod mover;
 pub mod paced;

@@ -10,16 +10,36 @@
 
 use engine::departed::{Departures, Leaving};
 use engine::id::OrderId;
+use engine::shard::bound::EndedBound;
 use engine::time::Timestamp;
 use engine::user::Users;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use wal::Lsn;
 
 /// Most orders that leave with one checkpoint, so that neither the memory for their list nor the time until the snapshot
 /// grows with a long history that was never moved. The others leave with later ones.
 const ORDERS_MAX: usize = 1 << 21;
+
+/// How long a mover whose ended rows press waits from one attempt outside of the usual checkpoints to the next.
+const PRESSED_EVERY: Duration = Duration::from_secs(5);
+
+/// What the mover did since its start. Plain numbers, not used to order memory accesses.
+#[derive(Debug, Default)]
+pub struct MoverFigures {
+    pub orders: AtomicU64,
+    pub fills: AtomicU64,
+    pub positions: AtomicU64,
+    /// The LSN up to which rows have moved, as far as this process knows; 0: none has.
+    pub upto: AtomicU64,
+    /// Server time of the last record when the last attempt succeeded, µs; 0: none did.
+    pub succeeded_at: AtomicU64,
+    /// The last attempt failed.
+    pub is_failing: AtomicBool,
+}
 
 /// The history store, as the mover sees it.
 pub trait EndedStore: Send {
@@ -60,17 +80,61 @@ pub struct Mover {
     is_prepared: bool,
     /// The last attempt failed; logged once.
     failing: bool,
+    /// Of memory for ended rows.
+    bound: Option<Arc<EndedBound>>,
+    /// The last attempt because of it.
+    pressed_at: Option<Instant>,
+    /// Placements are refused because of it; logged once.
+    is_full: bool,
+    figures: Arc<MoverFigures>,
 }
 
 impl Mover {
     pub fn new(store: Box<dyn EndedStore>, window: Window, drop_rows: DropRows) -> Mover {
-        Mover { store, window, drop_rows, moved: Vec::new(), due: VecDeque::new(), is_prepared: false, failing: false }
+        Mover {
+            store,
+            window,
+            drop_rows,
+            moved: Vec::new(),
+            due: VecDeque::new(),
+            is_prepared: false,
+            failing: false,
+            bound: None,
+            pressed_at: None,
+            is_full: false,
+            figures: Arc::default(),
+        }
+    }
+
+    /// Moves all that has ended, however recent, and does not wait for the usual checkpoint, while ended rows press against
+    /// this bound.
+    pub fn bounded(self, bound: Arc<EndedBound>) -> Mover {
+        Mover { bound: Some(bound), ..self }
+    }
+
+    /// Notes what it does in these figures.
+    pub fn noting(self, figures: Arc<MoverFigures>) -> Mover {
+        Mover { figures, ..self }
+    }
+
+    fn is_under_pressure(&self) -> bool {
+        self.bound.as_ref().is_some_and(|bound| bound.is_pressed())
+    }
+
+    /// Whether ended rows ask for a checkpoint now. They ask again after a pause.
+    pub(crate) fn presses(&mut self) -> bool {
+        let presses = self.is_under_pressure() && self.pressed_at.is_none_or(|at| at.elapsed() >= PRESSED_EVERY);
+        if presses {
+            self.pressed_at = Some(Instant::now());
+        }
+        presses
     }
 
     /// Moves what has ended from `users`, the state up to `upto`, whose last record has this time. `rest` is called
     /// between pieces. If the store fails, nothing leaves.
     pub(crate) fn move_ended(&mut self, users: &mut Users, upto: Lsn, newest: Timestamp, rest: impl Fn()) {
-        let ended_before = Timestamp(newest.0.saturating_sub(self.window.hot_us));
+        let hot_us = if self.is_under_pressure() { 0 } else { self.window.hot_us };
+        let ended_before = Timestamp(newest.0.saturating_sub(hot_us));
         let mut leaving = users.leaving(ended_before, self.window.rows_max);
         shorten(&mut leaving, ORDERS_MAX);
         if leaving.is_empty() {
@@ -86,9 +150,11 @@ impl Mover {
             _ => {}
         }
         self.failing = written.is_err();
+        self.figures.is_failing.store(self.failing, Ordering::Relaxed);
         if self.failing {
             return;
         }
+        let before = users.rows();
         let mut pieces = Vec::new();
         for leaving in &leaving {
             for piece in pieces_of(users, leaving) {
@@ -98,6 +164,16 @@ impl Mover {
             }
         }
         users.set_departed_upto(upto.0);
+        let after = users.rows();
+        for (moved, count) in [
+            (&self.figures.orders, before.orders - after.orders),
+            (&self.figures.fills, before.fills - after.fills),
+            (&self.figures.positions, before.positions - after.positions),
+        ] {
+            moved.fetch_add(count as u64, Ordering::Relaxed);
+        }
+        self.figures.upto.store(upto.0, Ordering::Relaxed);
+        self.figures.succeeded_at.store(newest.0, Ordering::Relaxed);
         self.moved.push(Arc::new(Departures { upto: upto.0, pieces }));
     }
 
@@ -111,6 +187,27 @@ impl Mover {
     pub(crate) fn turn(&mut self) {
         self.is_prepared = self.is_prepared || self.store.prepare();
         self.drop_due();
+        self.note_full();
+    }
+
+    /// Logs that placements are refused, and the end of that.
+    fn note_full(&mut self) {
+        let Some(bound) = &self.bound else { return };
+        let is_full = bound.is_full();
+        match (std::mem::replace(&mut self.is_full, is_full), is_full) {
+            (false, true) => tracing::error!(
+                bytes = bound.bytes(),
+                bytes_max = bound.bytes_max(),
+                "ended orders fill the memory for them (history.hot_bytes_max): orders are refused until they move to \
+                 the history store; cancels go on"
+            ),
+            (true, false) => tracing::info!(
+                bytes = bound.bytes(),
+                refused = bound.refused(),
+                "ended orders have left memory: orders are taken again"
+            ),
+            _ => {}
+        }
     }
 
     fn drop_due(&mut self) {

@@ -326,14 +326,40 @@ impl Replay {
 /// # Errors
 /// [`RecoverError`].
 pub fn look(directory: &Path, from_nothing: bool) -> Result<(State, Report), RecoverError> {
-    let started = Instant::now();
     let storage = Files::open_existing(directory)?;
     refuse_restoring(directory)?;
+    let newest = if from_nothing { None } else { Snapshots::of_start(&storage)?.newest()? };
+    look_from(&storage, newest, from_nothing)
+}
+
+/// The states of a directory that begin before that of a start, which have rows in memory that have left it since: from
+/// nothing if the whole log is there, else from each older snapshot.
+///
+/// # Errors
+/// [`RecoverError`] of the directory; snapshots that cannot be read are passed over.
+pub fn look_before(directory: &Path) -> Result<Vec<State>, RecoverError> {
+    if let Ok((whole, _)) = look(directory, true) {
+        return Ok(vec![whole]);
+    }
+    let storage = Files::open_existing(directory)?;
     let snapshots = Snapshots::of_start(&storage)?;
-    let newest = if from_nothing { None } else { snapshots.newest()? };
+    let newest = snapshots.newest()?.map(|newest| newest.lsn);
+    let older = snapshots.list()?.into_iter().filter(|lsn| Some(*lsn) < newest);
+    let read = |lsn| Some(look_from(&storage, Some(snapshots.verify(lsn).ok()?), false).ok()?.0);
+    Ok(older.filter_map(read).collect())
+}
+
+/// The state after a snapshot, or from nothing.
+fn look_from(
+    storage: &Files,
+    newest: Option<wal::Snapshot>,
+    from_nothing: bool,
+) -> Result<(State, Report), RecoverError> {
+    let started = Instant::now();
+    let snapshots = Snapshots::of_start(storage)?;
     let used = newest.as_ref().map_or(Lsn::ZERO, |newest| newest.lsn);
-    let explain = |error| if from_nothing { RecoverError::Log(error) } else { explained(&storage, used, error) };
-    let scan = Scan::of_start(&storage, newest.as_ref()).map_err(explain)?;
+    let explain = |error| if from_nothing { RecoverError::Log(error) } else { explained(storage, used, error) };
+    let scan = Scan::of_start(storage, newest.as_ref()).map_err(explain)?;
     let mut state = begin_with(&snapshots, newest.as_ref(), 1)?;
     let mut report = Report { snapshot: used, ..Report::default() };
     let Some(mut scan) = scan else { return Ok((state, report)) };

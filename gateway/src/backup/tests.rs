@@ -3,7 +3,8 @@
 use super::*;
 use engine::shard::replay::State;
 use host::job::{Job, RunningJob};
-use journal::checkpoint::{Digests, Keeper, write_snapshot};
+use journal::checkpoint::{Keeper, write_snapshot};
+use journal::digests::Digests;
 use journal::recover::recover;
 use journal::spares::{Covered, Spares};
 use std::sync::atomic::{AtomicUsize, Ordering};

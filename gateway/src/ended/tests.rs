@@ -74,7 +74,7 @@ fn readers(
     let (asked, rows) = one_ended_order();
     let next = Arc::new(Mutex::new(VecDeque::from(next)));
     let source = Source { rows, next: next.clone() };
-    (EndedReaders::waiting(count, source, opens_within).expect("threads"), next, asked)
+    (EndedReaders::waiting(count, source, Arc::default(), opens_within).expect("threads"), next, asked)
 }
 
 /// Longer than a test runs.
@@ -111,6 +111,8 @@ fn answers_are_completed_or_say_why_not() {
     next.lock().extend([Step::Opening, Step::Opening, Step::Opening]);
     assert_eq!((ask(), ask()), (unread, done));
     assert!(next.lock().is_empty());
+    let counts = Outcome::ALL.map(|outcome| readers.figures.answers.of(outcome));
+    assert_eq!((counts, readers.figures.answers.took.counted().count), ([2, 0, 1, 0], 3));
     println!("ended rows: {} cases", cases + 1);
 }
 
@@ -127,6 +129,7 @@ fn a_full_queue_refuses_and_forgets_what_was_given_up() {
     drop(waiting.remove(WAITING_MAX / 2));
     let next = readers.complete(asked.clone());
     assert_eq!(readers.complete(asked).blocking_recv().expect("an answer").map(drop), Err(Unread::Busy));
+    assert_eq!(readers.figures.answers.of(Outcome::Busy), 2);
     go_on.send(()).expect("the reader waits");
     let mut completed = 0;
     for answer in waiting.into_iter().chain([first, next]) {

@@ -5,7 +5,7 @@
 
 use super::family::{Family, Writer};
 use super::journal::Journal;
-use super::{alerts, archive, billing, clock, edge, feed, journal, published, streams, system, upstream};
+use super::{alerts, archive, billing, clock, edge, feed, history, journal, published, streams, system, upstream};
 use crate::config::Config;
 use crate::instruments::Instruments;
 use crate::listeners::FeedLane;
@@ -131,6 +131,7 @@ impl Sources {
         journal::write(&journal, out)?;
         upstream::write(&instruments.upstream, app.reads.clock.now(), out)?;
         archive::write(instruments.archive.as_deref(), out)?;
+        history::write(instruments.ended.as_ref(), now, out)?;
         published::write(instruments, out)?;
         clock::write(app, out)?;
         system::write(out)?;
@@ -209,6 +210,7 @@ mod tests {
             football: None,
             measurements: None,
             alerts: Arc::default(),
+            ended: None,
         };
         let config = Arc::new(Config::defaults());
         let gather = Gather::new(Sources {

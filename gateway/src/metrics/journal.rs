@@ -5,6 +5,7 @@ use super::family::{Family, Writer};
 use crate::listeners::CommitLane;
 use engine::notice::OrderFact;
 use engine::shard::{Outbox as _, Room};
+use engine::user::RowCounts;
 use host::histogram::{Micros, Nanos};
 use journal::commit::OrderCounts;
 use journal::recover::Report;
@@ -71,6 +72,10 @@ const IN_MEMORY: Family = Family::new(
     "papertape_orders_in_memory",
     "Resting orders, and those that have ended and not left memory for the history store",
 );
+const ENDED: Family = Family::new(
+    "papertape_ended_in_memory",
+    "Rows that have not left memory for the history store: ended orders, all fills, closed positions",
+);
 
 /// One append in this many is timed: two readings of the clock cost about as much as an append.
 const APPENDS_PER_TIMED: u64 = 64;
@@ -88,13 +93,16 @@ pub struct JournalMeters {
     open: Box<[AtomicU64]>,
     /// Orders in memory, by shard.
     in_memory: Box<[AtomicU64]>,
+    /// Ended orders, fills and closed positions in memory, by shard.
+    ended: Box<[[AtomicU64; 3]]>,
 }
 
 impl JournalMeters {
     /// Nothing counted yet, for that many shards.
     pub fn new(shards_count: usize) -> JournalMeters {
         let zeros = || (0..shards_count).map(|_| AtomicU64::new(0)).collect();
-        JournalMeters { open: zeros(), in_memory: zeros(), ..JournalMeters::default() }
+        let ended = (0..shards_count).map(|_| Default::default()).collect();
+        JournalMeters { open: zeros(), in_memory: zeros(), ended, ..JournalMeters::default() }
     }
 
     /// Records the numbers of orders of a shard, after the records that changed them.
@@ -102,6 +110,10 @@ impl JournalMeters {
         // Pairs with the Acquire in `Facts::of`, as the facts do.
         self.open[shard].store(count.open as u64, Ordering::Release);
         self.in_memory[shard].store(count.in_memory as u64, Ordering::Release);
+        let RowCounts { orders, fills, positions, .. } = count.ended;
+        for (figure, count) in self.ended[shard].iter().zip([orders, fills, positions]) {
+            figure.store(count as u64, Ordering::Release);
+        }
     }
 
     /// The histogram for the append after record `after`, if that append is timed.
@@ -136,6 +148,7 @@ struct Facts {
     closed: u64,
     open: u64,
     in_memory: u64,
+    ended: [u64; 3],
 }
 
 impl Facts {
@@ -145,7 +158,8 @@ impl Facts {
             .map(|counter| counter.load(Ordering::Acquire));
         let sum = |counts: &[AtomicU64]| counts.iter().map(|count| count.load(Ordering::Acquire)).sum();
         let (open, in_memory) = (sum(&meters.open), sum(&meters.in_memory));
-        Facts { placed, taken, rested, closed, open, in_memory }
+        let of_kind = |kind: usize| meters.ended.iter().map(|rows| rows[kind].load(Ordering::Acquire)).sum();
+        Facts { placed, taken, rested, closed, open, in_memory, ended: [0, 1, 2].map(of_kind) }
     }
 }
 
@@ -187,12 +201,14 @@ pub(super) fn write(journal: &Journal<'_>, out: &mut Writer<'_>) -> Result<(), E
 /// Facts of records, unlike the rest: written only once they are as durable as promised.
 pub(super) fn write_orders(meters: Option<&JournalMeters>, out: &mut Writer<'_>) -> Result<(), Error> {
     let Some(meters) = meters else { return Ok(()) };
-    let Facts { placed, taken, rested, closed, open, in_memory } = Facts::of(meters);
+    let Facts { placed, taken, rested, closed, open, in_memory, ended } = Facts::of(meters);
     out.counter(&PLACED, placed)?;
     out.counters(&FILLS, [(&[("side", "taking")][..], taken), (&[("side", "resting")][..], rested)])?;
     out.counter(&CLOSED, closed)?;
     out.gauge(&OPEN, open)?;
-    out.gauge(&IN_MEMORY, in_memory)
+    out.gauge(&IN_MEMORY, in_memory)?;
+    let kinds = ["orders", "fills", "positions"].map(|kind| [("kind", kind)]);
+    out.gauges(&ENDED, kinds.iter().map(|labels| &labels[..]).zip(ended))
 }
 
 /// Figures of the directory. Its files come and go while it is read: a file that cannot be read has no row.

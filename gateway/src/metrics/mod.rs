@@ -11,6 +11,7 @@
 //! | `feed.rs` | the venue and the books |
 //! | `upstream.rs` | live venues: connections, skipped messages, recordings |
 //! | `archive.rs` | the job that keeps the archive |
+//! | `history.rs` | ended rows: memory, moves, reads |
 //! | `alerts.rs` | the job that delivers alerts |
 //! | `streams.rs` | sockets and the fan-out of updates |
 //! | `clock.rs` | whether the clock can be trusted |
@@ -26,6 +27,7 @@ mod edge;
 mod family;
 mod feed;
 pub mod gather;
+pub mod history;
 pub mod journal;
 mod published;
 mod streams;

@@ -6,6 +6,7 @@ use crate::departed::{Departures, Leaving};
 use crate::id::MARKETS;
 use crate::market::Markets;
 use crate::mutation::codec;
+use crate::shard::bound::EndedBound;
 use crate::shard::digest;
 use crate::time::Timestamp;
 use crate::user::Users;
@@ -90,4 +91,73 @@ fn rows_leave_in_pieces_between_which_orders_are_served() {
         cases += turns;
     }
     println!("rows that leave between turns: {cases} cases");
+}
+
+/// While ended rows fill the memory for them, placements are refused and everything else goes on; when rows leave, they
+/// are taken again.
+#[test]
+fn a_full_memory_of_ended_rows_refuses_placements_and_nothing_else() {
+    let mut cases = 0;
+    for (bytes_max, line) in
+        [(4_000, "buy Y 5 limit 0.30"), (40_000, "buy Y 5 limit 0.42"), (9_000, "buy Y 5 limit 0.50 id=k")]
+    {
+        let mut world = World::of("");
+        for line in ["plan pro", "tier pro", "balance 100000", "book Y bids 0.40x900000 asks 0.42x900000"] {
+            world.act(line);
+        }
+        assert!(world.act("buy Y 5 limit 0.30").starts_with("PENDING"));
+        assert!(world.act("buy Y 6 limit 0.30").starts_with("PENDING"));
+        let bound = Arc::new(EndedBound::new(bytes_max, 1));
+        world.shard().bound_ended(bound.clone());
+        let (mut nth, mut was_pressed) = (2, 0);
+        let refused = loop {
+            nth += 1;
+            was_pressed += usize::from(bound.is_pressed());
+            let named = if line.contains("id=") { format!("{line}{nth}") } else { line.to_owned() };
+            let answer = world.act(&named);
+            if answer == "EndedFull" {
+                break answer;
+            }
+            world.act(&format!("cancel #{nth}"));
+            assert!(nth < 1_000, "{answer}");
+        };
+        let used = world.users().ended_rows();
+        assert_eq!((refused.as_str(), used.orders, bound.refused()), ("EndedFull", nth - 3, 1));
+        assert!(bound.is_full() && was_pressed > 0 && bound.bytes() == used.bytes() && used.bytes() >= bytes_max);
+        let records = world.out.records.len();
+        for (line, expected) in [
+            (line, "EndedFull"),
+            ("batch buy Y 5 limit 0.30 | buy Y 5 limit 0.30", "EndedFull"),
+            ("sell Y 5 limit 0.41", "EndedFull"),
+        ] {
+            assert_eq!(world.act(line), expected, "{line}");
+            cases += 1;
+        }
+        assert_eq!(world.out.records.len(), records, "a refusal leaves nothing");
+        for (line, expected) in [
+            ("cancel #1", "CANCELLED UserCancelled 0/5"),
+            ("beat a 1000", "lapses in 2000 ms"),
+            ("order #2", "PENDING 0/6"),
+        ] {
+            assert!(world.act(line).starts_with(expected), "{line}");
+            cases += 1;
+        }
+        let mut copy = replayed(&world);
+        let leaving = copy.leaving(Timestamp(u64::MAX), usize::MAX);
+        let departures = Arc::new(Departures { upto: 77, pieces: pieces(&mut copy, &leaving) });
+        let now = world.now;
+        let (shard, inbox, out) = world.parts();
+        let depart = Command::Depart(departures);
+        shard.take(Envelope { owner: MARKETS, command: depart, received_at: now, reply: 900 }, now, out);
+        while shard.has_work() {
+            shard.turn(inbox, now, out);
+        }
+        out.answers.clear();
+        assert!(!bound.is_full() && !bound.is_pressed(), "{} of {bytes_max}", bound.bytes());
+        assert!(world.act("buy Y 7 limit 0.30").starts_with("PENDING"), "taken again");
+        assert_eq!(bound.refused(), 4);
+        world.check().expect("all invariants, counts of rows among them");
+        cases += 2;
+    }
+    println!("a full memory of ended rows: {cases} cases");
 }

@@ -39,7 +39,7 @@ impl User {
                 }
                 self.order_facts += 1;
                 let trading = self.trading_mut();
-                indexes.orders += 1;
+                indexes.rows.orders += 1;
                 let row = trading.push_order(Order::new(*order, terms, *at, &mut indexes.shared.rares));
                 if let Some(hash) = &terms.order_hash {
                     trading.note_signed(hash, row as u32);
@@ -287,12 +287,14 @@ impl User {
             trading.open.remove(row as u32);
         }
         trading.push_fill(Fill::of(fact, fill_before), wallet);
+        indexes.rows.fills += 1;
         let fill = object_number(fact.trade.0);
         trading.facts.push(if rested { Fact::Matched { fill } } else { Fact::Taken { fill } });
 
         let episode = trading.held_row(wallet, instrument).unwrap_or_else(|| {
             assert!(side == Side::Buy, "sold shares are held: order {}", fact.order);
             indexes.position_opened(fact.position, instrument);
+            indexes.rows.positions += 1;
             trading.push_position(Position::open(fact.position, wallet, instrument, fact.at))
         });
         let held = &mut trading.positions[episode];
@@ -376,6 +378,7 @@ impl User {
             indexes.remembering.insert((orders[row].created_at, owner));
         }
         requests.remember(&orders[row], id, digest, after, &mut indexes.shared.ids);
+        indexes.rows.requests += 1;
     }
 
     /// Records that an object number is used.

@@ -6,6 +6,7 @@ use super::position::{Position, Settlement};
 use super::trading::Trading;
 use crate::amount::{Cash, Qty};
 use crate::canonical::{Kind, ROWS_TOGETHER, RowBytes, RowHashes};
+use crate::departed::EndedOrder;
 use crate::id::TradeId;
 use crate::mutation::packed::bits;
 use crate::order::row::NO_FILL;
@@ -58,6 +59,33 @@ impl Trading {
         }
         ids.reverse();
         hashes.add(Kind::Order, |row| order.put_canonical(ids, row));
+    }
+}
+
+/// The sum of the hashes of rows that have left memory, to compare it with that of a state.
+#[derive(Debug, Default)]
+pub struct RowSum(RowHashes);
+
+impl RowSum {
+    /// Adds an order, and its fills.
+    pub fn order(&mut self, EndedOrder { order, fills }: &EndedOrder) {
+        let ids: Vec<TradeId> = fills.iter().map(|fill| fill.id).collect();
+        self.0.add(Kind::Order, |row| order.put_canonical(&ids, row));
+        fills.iter().for_each(|fill| fill.hash(&mut self.0));
+    }
+
+    /// Adds a closed position.
+    pub fn position(&mut self, position: &Position) {
+        position.hash(&mut self.0);
+    }
+
+    /// Adds a remembered request of this order.
+    pub fn request(&mut self, request: &Remembered, order: &Order) {
+        request.hash(order, &mut self.0);
+    }
+
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0.sum.bytes()
     }
 }
 

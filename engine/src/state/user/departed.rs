@@ -5,7 +5,7 @@
 //! leave says [`Users::leaving`].
 
 use super::trading::{Tally, Trading, tally_in};
-use super::{Position, User, Users};
+use super::{Position, RowCounts, User, Users};
 use crate::bytes::{Bytes, CodecError};
 use crate::canonical::{RowHashes, Sum};
 use crate::departed::Leaving;
@@ -89,6 +89,12 @@ impl DepartedRows {
     /// Whether the counts of orders by wallet are those of all orders.
     pub(super) fn counts_orders(&self) -> bool {
         self.ended_orders(None, None, |_| true) == self.orders as usize
+    }
+
+    /// The sum of the hashes of all of them (engine/docs/digest.md §1): also of requests that left before their orders,
+    /// because their ids counted no longer.
+    pub fn sum(&self) -> [u8; 32] {
+        self.sum.bytes()
     }
 
     /// The newest time in any of these rows: a correction of the clock must not be earlier.
@@ -191,19 +197,20 @@ impl Users {
     fn drop_rows(&mut self, leaving: &Leaving, known: Option<&[u8; 32]>) -> [u8; 32] {
         let user = self.get_mut(leaving.user);
         let user = user.unwrap_or_else(|| panic!("rows that leave are of a user of the shard: user {}", leaving.user));
-        let (before, orders) = (user.trading().oldest_request(), user.orders().len());
+        let (before, rows) = (user.trading().oldest_request(), RowCounts::of(user));
         let sum = match &mut user.trading {
             Some(trading) => trading.depart(leaving, known),
             None => Trading::default().depart(leaving, known),
         };
-        let (after, left) = (user.trading().oldest_request(), orders - user.orders().len());
+        let (after, left) = (user.trading().oldest_request(), RowCounts::of(user));
         if before != after {
             if let Some(at) = before {
                 self.indexes.remembering.remove(&(at, leaving.user));
             }
             self.indexes.remembering.extend(after.map(|at| (at, leaving.user)));
         }
-        self.indexes.orders -= left;
+        self.indexes.rows.remove(rows);
+        self.indexes.rows.add(left);
         sum
     }
 }

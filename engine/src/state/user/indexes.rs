@@ -3,7 +3,7 @@
 
 use super::shared_rows::Shared;
 use super::sorted::Sorted;
-use super::{Safeguard, User};
+use super::{RowCounts, Safeguard, User};
 use crate::id::{InstrumentId, PositionId, UserId};
 use crate::order::resting::{Resting, Standing};
 use crate::time::Timestamp;
@@ -25,8 +25,10 @@ pub(crate) struct Indexes {
     pub watched: BTreeSet<UserId>,
     /// Users with remembered requests in memory, by the moment at which the order of the oldest was placed.
     pub remembering: BTreeSet<(Timestamp, UserId)>,
-    /// Count of orders in memory.
-    pub orders: usize,
+    /// Counts of rows in memory.
+    pub rows: RowCounts,
+    /// Count of open episodes.
+    pub open_positions: usize,
     /// Blocks that all users share.
     pub shared: Shared,
 }
@@ -35,12 +37,14 @@ impl Indexes {
     /// An episode of an instrument was opened.
     pub fn position_opened(&mut self, position: PositionId, instrument: InstrumentId) {
         self.holders.entry(instrument).or_default().insert(position);
+        self.open_positions += 1;
     }
 
     /// An episode of an instrument was closed.
     pub fn position_closed(&mut self, position: PositionId, instrument: InstrumentId) {
         let holders = self.holders.get_mut(&instrument).expect("an open episode is indexed under its instrument");
         assert!(holders.remove(position), "an open episode is indexed under its instrument: position {position}");
+        self.open_positions -= 1;
         if holders.is_empty() && self.holders.len() > HOLDERS_KEPT {
             self.holders.remove(&instrument);
         }
@@ -75,7 +79,7 @@ impl Indexes {
     }
 
     fn enter_others(&mut self, user: &User) {
-        self.orders += user.orders().len();
+        self.rows.add(RowCounts::of(user));
         for position in user.open_positions() {
             self.position_opened(position.id, position.instrument);
         }
@@ -90,7 +94,7 @@ impl Indexes {
 
     /// Removes a user.
     pub fn leave(&mut self, user: &User) {
-        self.orders -= user.orders().len();
+        self.rows.remove(RowCounts::of(user));
         for order in user.open_orders() {
             self.resting.remove(order);
         }

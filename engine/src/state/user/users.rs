@@ -1,7 +1,7 @@
 //! `Users`: the state of one shard.
 
 use super::indexes::Indexes;
-use super::{User, Wallet, safeguard};
+use super::{RowCounts, User, Wallet, safeguard};
 use crate::amount::Cash;
 use crate::book::Books;
 use crate::command::{Ahead, Placement, RequestedPrice};
@@ -204,7 +204,7 @@ impl Users {
 
     /// Count of orders in memory: those that rest, and those that have ended and not left it.
     pub fn orders_count(&self) -> usize {
-        self.indexes.orders
+        self.indexes.rows.orders
     }
 
     /// Resting orders of the shard.
@@ -303,7 +303,9 @@ impl Users {
                 return true;
             }
             let user = self.users.get_mut(&owner).expect("an indexed user is in its shard");
-            left -= user.trading_mut().forget_requests(since, left);
+            let forgotten = user.trading_mut().forget_requests(since, left);
+            left -= forgotten;
+            self.indexes.rows.requests -= forgotten;
             self.indexes.remembering.remove(&(at, owner));
             self.indexes.remembering.extend(user.trading().oldest_request().map(|at| (at, owner)));
         }
@@ -351,9 +353,10 @@ impl Users {
                 }
             }
         }
-        let orders: usize = self.users.values().map(|user| user.orders().len()).sum();
-        if orders != self.orders_count() {
-            return Err(format!("orders in memory are counted: {orders}, not {}", self.orders_count()));
+        let mut rows = RowCounts::default();
+        self.users.values().for_each(|user| rows.add(RowCounts::of(user)));
+        if (rows, held) != (self.rows(), self.indexes.open_positions) {
+            return Err(format!("rows in memory are counted: {rows:?}, {held} open, not {:?}", self.rows()));
         }
         // All together, in the order of the lists: single lookups would wait for memory each time. An unlisted index is
         // correct.

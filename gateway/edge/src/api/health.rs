@@ -91,6 +91,8 @@ pub struct Vitals {
     pub last_cycle_us: u64,
     /// Resting orders.
     pub pending_orders: u64,
+    /// Ended orders fill the memory for them, so placements are refused.
+    pub ended_full: bool,
     /// WebSocket connections of clients.
     pub connections: u64,
     /// Sockets to venues that are open.
@@ -180,6 +182,11 @@ impl Checked {
     fn has_market_data(&self) -> bool {
         !self.outage && self.markets.known > 0
     }
+
+    /// Something is refused or missing, and the rest works.
+    fn is_degraded(&self) -> bool {
+        !self.has_market_data() || self.charts_lost || self.vitals.ended_full
+    }
 }
 
 async fn checked(edge: &Edge, now: Timestamp) -> Checked {
@@ -223,7 +230,7 @@ pub async fn measure_when_asked(edge: Rc<Edge>, mut asked: mpsc::Receiver<SyncSe
 async fn ready(call: Call) -> Outcome {
     let checked = checked(&call.edge, call.now).await;
     let usable = checked.store_us.is_some() && checked.markets.known > 0;
-    let status = if usable && !checked.outage && !checked.charts_lost { "ok" } else { "degraded" };
+    let status = if usable && !checked.is_degraded() { "ok" } else { "degraded" };
     let reply = Reply::json(&Readiness {
         status: status.into(),
         timestamp: scalar::Timestamp(call.now),
@@ -254,7 +261,7 @@ async fn status(call: Call) -> Outcome {
     let size = bytes_in(&call.front().settings.data_dir, &mut files_left);
     let word = match &checked {
         checked if !checked.has_store() => "down",
-        checked if !checked.has_market_data() || checked.charts_lost => "degraded",
+        checked if checked.is_degraded() => "degraded",
         _ => "healthy",
     };
     let Checked { store_us, vitals, markets, outage, .. } = checked;

@@ -30,6 +30,10 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
                 o.ts("resets_at", *resets_at);
             }))
         }
+        Reject::EndedFull => refusal.with_message(
+            "The server is busy: ended orders fill the memory for them (history.hot_bytes_max), because the history store \
+             takes none. Nothing was written; cancels are accepted.",
+        ),
         Reject::BacktestRequestsFull { bytes_max, until } => refusal
             .with_message(format!("The requests of back-tests that are kept have at most {bytes_max} bytes."))
             .retry_after(seconds_until(*until, now))
@@ -169,6 +173,7 @@ mod tests {
             (Reject::WrongWalletKind, Code::InvalidRequest, "no such operation"),
             (Reject::KeyExpiring, Code::InvalidRequest, "rotated already"),
             (Reject::Busy, Code::ServerBusy, "busy"),
+            (Reject::EndedFull, Code::ServerBusy, "history.hot_bytes_max"),
             (Reject::AboveShareCap { cap: Qty::from_shares(7) }, Code::ValidationFailed, "amount: is above 7 shares"),
         ] {
             let refusal = rejected(&reject, Timestamp(0));

@@ -212,7 +212,7 @@ impl Code {
     /// The code of a refusal of the engine.
     pub const fn of(reject: &Reject) -> Code {
         match reject {
-            Reject::NoRoom | Reject::Busy | Reject::NoBillingStore => Code::ServerBusy,
+            Reject::NoRoom | Reject::EndedFull | Reject::Busy | Reject::NoBillingStore => Code::ServerBusy,
             Reject::WaitedTooLong => Code::TradeInProgress,
             Reject::StillRunning => Code::IdempotencyConflictPending,
             Reject::UserNotFound => Code::KeyOwnerNotFound,

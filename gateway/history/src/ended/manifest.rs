@@ -8,16 +8,24 @@
 //! ```text
 //! about       `ended`     version │ log u128 │ LSN │ of each keyspace: rows, sum u64 │ first rows of the last move
 //!                         │ move that has begun: LSN, of each keyspace: rows, sum u64, first row │ LSNs of interrupted moves
+//!                         │ holes: user, LSN, object, time
 //! ```
 
 use crate::row::{read_leb, write_leb};
 use crate::store::{Space, Spaces, StoreError};
-use std::collections::BTreeSet;
+use engine::id::UserId;
+use engine::time::Timestamp;
+use engine::user::DepartedRows;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of a [`Manifest`].
 const VERSION: u8 = 1;
 /// LSNs of interrupted moves that are remembered.
 const INTERRUPTED_MAX: usize = 1_024;
+/// Users with holes that are noted one by one; of more, every user counts as one.
+const HOLES_MAX: usize = 4_096;
+/// No user's number: the hole of all users.
+const EVERY_USER: UserId = UserId(0);
 /// Most bytes of a key.
 const KEY_BYTES_MAX: usize = 64;
 const SPACES: usize = Space::ALL.len();
@@ -53,6 +61,29 @@ pub struct Moving {
     pub additions: [Addition; SPACES],
 }
 
+/// Rows of a user that are missing since the store was rebuilt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hole {
+    /// They left memory up to this LSN.
+    pub upto: u64,
+    /// The highest id of an order, fill or position among all that had left by then.
+    pub newest: u64,
+    /// The newest time in them.
+    pub at: Timestamp,
+}
+
+impl Hole {
+    /// Some of these rows are missing.
+    pub fn of(departed: &DepartedRows, upto: u64) -> Hole {
+        let objects = [
+            departed.newest_order().map(|id| id.0),
+            departed.newest_fill().map(|id| id.0),
+            departed.newest_position().map(|id| id.0),
+        ];
+        Hole { upto, newest: objects.into_iter().flatten().max().unwrap_or(0), at: departed.newest() }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     /// The log that the rows belong to.
@@ -66,6 +97,8 @@ pub struct Manifest {
     pub moving: Option<Moving>,
     /// LSNs of moves that did not end: some keyspaces have their rows.
     pub interrupted: BTreeSet<u64>,
+    /// Users some of whose rows are missing; user 0: all. [`Manifest::set_holes`] bounds them.
+    pub holes: BTreeMap<UserId, Hole>,
 }
 
 /// The hash of a row in a sum. It is the same in every build.
@@ -102,7 +135,25 @@ impl Manifest {
             newest: Default::default(),
             moving: None,
             interrupted: BTreeSet::new(),
+            holes: BTreeMap::new(),
         }
+    }
+
+    /// The hole of a user.
+    pub fn hole_of(&self, user: UserId) -> Option<&Hole> {
+        // Mostly there is none.
+        let of = || self.holes.get(&user).or_else(|| self.holes.get(&EVERY_USER));
+        if self.holes.is_empty() { None } else { of() }
+    }
+
+    /// Notes the holes. Of too many, every row of every user that had left counts as missing.
+    pub fn set_holes(&mut self, holes: BTreeMap<UserId, Hole>) {
+        let every = || {
+            let upto = holes.values().map(|hole| hole.upto).max().unwrap_or(0);
+            let at = holes.values().map(|hole| hole.at).max().unwrap_or_default();
+            BTreeMap::from([(EVERY_USER, Hole { upto, newest: u64::MAX, at })])
+        };
+        self.holes = if holes.len() > HOLES_MAX { every() } else { holes };
     }
 
     /// Reads it from a store, and checks that it fits the tables. `None` without ended rows.
@@ -193,7 +244,7 @@ impl Manifest {
     }
 
     pub fn write(&self) -> Vec<u8> {
-        let Manifest { log, upto, totals, newest, moving, interrupted } = self;
+        let Manifest { log, upto, totals, newest, moving, interrupted, holes } = self;
         let mut out = vec![VERSION];
         out.extend_from_slice(&log.to_le_bytes());
         write_leb(*upto, &mut out);
@@ -209,6 +260,10 @@ impl Manifest {
         }
         write_leb(interrupted.len() as u64, &mut out);
         interrupted.iter().for_each(|lsn| write_leb(*lsn, &mut out));
+        write_leb(holes.len() as u64, &mut out);
+        for (user, Hole { upto, newest, at }) in holes {
+            [user.0, *upto, *newest, at.0].into_iter().for_each(|number| write_leb(number, &mut out));
+        }
         out
     }
 
@@ -271,6 +326,12 @@ fn take(rest: &mut &[u8]) -> Option<Manifest> {
     let count = read_leb(rest)?;
     for _ in 0..count {
         manifest.interrupted.insert(read_leb(rest)?);
+    }
+    let count = read_leb(rest)?;
+    for _ in 0..count {
+        let user = UserId(read_leb(rest)?);
+        let hole = Hole { upto: read_leb(rest)?, newest: read_leb(rest)?, at: Timestamp(read_leb(rest)?) };
+        manifest.holes.insert(user, hole);
     }
     Some(manifest)
 }

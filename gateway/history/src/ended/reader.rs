@@ -3,16 +3,17 @@
 //! whether the answer is still wanted.
 
 use super::fills::FillRows;
+use super::manifest::Hole;
 use super::rows::{
     first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, request_key, take_head,
-    take_order_of,
+    take_order_of, take_request_hash,
 };
 use super::{EndedStore, Opened};
 use crate::store::{Space, StoreError, Value};
 use engine::departed::{Departed, EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};
 use engine::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use engine::order::{Fill, Order};
-use engine::user::Position;
+use engine::user::{Position, Remembered};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -76,6 +77,21 @@ impl<'a> EndedOf<'a> {
         Ok(Some(opened))
     }
 
+    /// The rows of this user that are missing.
+    fn hole(&self) -> Result<Option<Hole>, StoreError> {
+        let manifest = self.opened()?.and_then(|opened| opened.manifest());
+        Ok(manifest.and_then(|manifest| manifest.hole_of(self.user).copied()))
+    }
+
+    /// Nothing was found under this id, or one that is not lower: an error if it may be missing.
+    fn nothing<T>(&self, id: u64) -> Result<Option<T>, StoreError> {
+        // What has a higher id than all rows that had left is not missing.
+        match self.hole()?.filter(|hole| id <= hole.newest) {
+            Some(hole) => Err(StoreError::Incomplete { upto: hole.upto }),
+            None => Ok(None),
+        }
+    }
+
     /// What a row has after its head; `None` if it is of a later LSN.
     pub(super) fn body<'v>(&self, mut value: &'v [u8]) -> Result<Option<&'v [u8]>, StoreError> {
         let lsn = take_head(&mut value)?;
@@ -105,9 +121,16 @@ impl<'a> EndedOf<'a> {
         found.ok_or_else(|| damaged(format!("order {id} is named and missing")))
     }
 
+    /// The request of an order, under the hash of its id.
+    fn request_under(&self, hash: u64, order: OrderId) -> Result<Option<Remembered>, StoreError> {
+        let key = request_key(self.user, hash, order);
+        self.find(Space::Requests, &key, |body| request(order, body, &mut Sharing::default()))
+    }
+
     /// The rows of a keyspace between two keys, the last first. Both have the same length.
     fn back(&self, space: Space, first: Vec<u8>, end: Bound<Vec<u8>>) -> Back<'_, 'a> {
-        Back { of: self, space, first, end, piece: Vec::new(), rows: PIECE_ROWS, failed: None, is_over: false }
+        let piece = Vec::new();
+        Back { of: self, space, first, end, piece, rows: PIECE_ROWS, failed: None, is_over: false, hole: None }
     }
 
     /// The objects of a keyspace below one, the newest first.
@@ -151,7 +174,10 @@ impl Departed for EndedOf<'_> {
     type Error = StoreError;
 
     fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, StoreError> {
-        self.order_in(id, &mut Sharing::default())
+        match self.order_in(id, &mut Sharing::default())? {
+            None => self.nothing(id.0),
+            found => Ok(found),
+        }
     }
 
     fn left(&self, id: OrderId) -> Result<Option<EndedOrder>, StoreError> {
@@ -159,7 +185,10 @@ impl Departed for EndedOf<'_> {
     }
 
     fn position(&self, id: PositionId) -> Result<Option<Position>, StoreError> {
-        self.find(Space::Positions, &object_key(self.user, id.0), |body| position(id, body))
+        match self.find(Space::Positions, &object_key(self.user, id.0), |body| position(id, body))? {
+            None => self.nothing(id.0),
+            found => Ok(found),
+        }
     }
 
     fn orders(
@@ -202,10 +231,7 @@ impl Departed for EndedOf<'_> {
         for row in self.back(Space::Requests, request_key(self.user, hash, OrderId(0)), end) {
             let row = row?;
             let id = OrderId(row.object()?);
-            let request = take_request(row.body(), &mut sharing)
-                .ok()
-                .filter(|request| request.order == id)
-                .ok_or_else(|| damaged(format!("the request of order {id} cannot be read")))?;
+            let request = request(id, row.body(), &mut sharing)?;
             let found = EndedRequest { request, order: self.named(id, &mut sharing)? };
             // Another id may have the same hash.
             if found.id() == Some(client_order_id) {
@@ -215,11 +241,31 @@ impl Departed for EndedOf<'_> {
         Ok(None)
     }
 
+    fn request_of(&self, order: &Order) -> Result<Option<Remembered>, StoreError> {
+        if let Some(id) = order.terms.client_order_id()
+            && let Some(found) = self.request_under(id_hash(id), order.id)?
+        {
+            return Ok(Some(found));
+        }
+        // A signed order's request has an id that the order does not have.
+        let key = market_key(self.user, order.terms.instrument.market(), order.id);
+        let unreadable = || damaged(format!("the request of order {} cannot be found", order.id));
+        let hash = self.find(Space::ByMarket, &key, |body| take_request_hash(body).ok_or_else(unreadable))?;
+        match hash.flatten() {
+            Some(hash) => self.request_under(hash, order.id)?.ok_or_else(unreadable).map(Some),
+            None => self.nothing(order.id.0),
+        }
+    }
+
     fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, StoreError> {
-        self.find(Space::ByHash, &hash_key(self.user, hash), |body| {
+        let found = self.find(Space::ByHash, &hash_key(self.user, hash), |body| {
             take_order_of(first_object(self.user), body)
                 .ok_or_else(|| damaged("a hash of an order cannot be read".to_owned()))
-        })
+        })?;
+        match found {
+            None => self.nothing(0),
+            found => Ok(found),
+        }
     }
 }
 
@@ -236,6 +282,11 @@ pub(super) fn lacks(order: OrderId, fill: u64) -> StoreError {
 pub(super) fn order(id: OrderId, body: &[u8], sharing: &mut Sharing) -> Result<EndedOrder, StoreError> {
     let read = take_order(body, sharing).ok().filter(|read| read.order.id == id);
     read.ok_or_else(|| damaged(format!("order {id} cannot be read")))
+}
+
+fn request(order: OrderId, body: &[u8], sharing: &mut Sharing) -> Result<Remembered, StoreError> {
+    let read = take_request(body, sharing).ok().filter(|read| read.order == order);
+    read.ok_or_else(|| damaged(format!("the request of order {order} cannot be read")))
 }
 
 fn position(id: PositionId, body: &[u8]) -> Result<Position, StoreError> {
@@ -259,6 +310,8 @@ pub(super) struct Back<'s, 'a> {
     rows: usize,
     failed: Option<StoreError>,
     is_over: bool,
+    /// Rows that are missing of the user.
+    hole: Option<Hole>,
 }
 
 /// A row of a scan.
@@ -288,14 +341,32 @@ impl Back<'_, '_> {
     /// [`StoreError`] if the next row is one.
     pub(super) fn piece(&mut self) -> Result<Vec<Found>, StoreError> {
         let mut rows = Vec::from_iter(self.next().transpose()?);
-        rows.extend(self.piece.drain(..).rev());
+        while let Some(found) = self.piece.pop() {
+            match self.before_hole(found) {
+                Ok(found) => rows.push(found),
+                Err(error) => self.failed = Some(error),
+            }
+        }
         Ok(rows)
     }
 
     /// Nothing comes after what was returned.
     pub(super) fn end(&mut self) {
         self.piece.clear();
-        (self.failed, self.is_over) = (None, true);
+        (self.failed, self.hole, self.is_over) = (None, None, true);
+    }
+
+    /// A row that no missing one is before.
+    fn before_hole(&mut self, found: Found) -> Result<Found, StoreError> {
+        let Some(hole) = &self.hole else { return Ok(found) };
+        if found.object()? > hole.newest {
+            return Ok(found);
+        }
+        self.piece.clear();
+        self.is_over = true;
+        let upto = hole.upto;
+        self.hole = None;
+        Err(StoreError::Incomplete { upto })
     }
 
     /// Reads a piece.
@@ -309,6 +380,7 @@ impl Back<'_, '_> {
             self.is_over = true;
             return Ok(());
         };
+        self.hole = self.of.hole()?;
         let keys = (Bound::Included(&self.first[..]), self.end.as_ref().map(|end| &end[..]));
         let mut last = None;
         for row in opened.spaces.scan(self.space, keys).rev().take(self.rows) {
@@ -334,13 +406,15 @@ impl Iterator for Back<'_, '_> {
     fn next(&mut self) -> Option<Result<Found, StoreError>> {
         loop {
             if let Some(found) = self.piece.pop() {
-                return Some(Ok(found));
+                return Some(self.before_hole(found));
             }
             if let Some(error) = self.failed.take() {
                 return Some(Err(error));
             }
             if self.is_over {
-                return None;
+                // What is missing would follow.
+                let hole = self.hole.take()?;
+                return Some(Err(StoreError::Incomplete { upto: hole.upto }));
             }
             if let Err(error) = self.read() {
                 // After the rows that were read before it.

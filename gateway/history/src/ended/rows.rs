@@ -6,7 +6,7 @@
 //! positions   user, position               head │ the closed position
 //! requests    user, hash of the id, order  head │ the id if it is not the order's, digest of the body, first answer
 //! by_hash     user, hash of the order      head │ its order
-//! by_market   user, market, order          head
+//! by_market   user, market, order          head │ hash of the request's id if that is not the order's
 //! ```
 //!
 //! Users and objects take eight bytes of a key, markets four, hashes of client order ids eight, EIP-712 hashes 32; all
@@ -17,7 +17,7 @@ use crate::store::{Space, StoreError};
 use engine::departed::{Leaving, put_order, put_position, put_request};
 use engine::id::{MarketId, OBJECT_BITS, OrderId, PositionId, UserId};
 use engine::order::Order;
-use engine::user::User;
+use engine::user::{Remembered, User};
 use sha2::{Digest as _, Sha256};
 
 /// Version of every row.
@@ -106,7 +106,7 @@ pub fn key_bytes(space: Space) -> usize {
 
 /// Appends the order that a fill or a hash belongs to, as its difference from an object of the same user: their highest
 /// bits are mostly the same.
-fn put_order_of(object: u64, order: OrderId, out: &mut Vec<u8>) {
+pub fn put_order_of(object: u64, order: OrderId, out: &mut Vec<u8>) {
     write_leb(object ^ order.0, out);
 }
 
@@ -120,6 +120,22 @@ pub fn take_order_of(object: u64, bytes: &[u8]) -> Option<OrderId> {
     let mut rest = bytes;
     let order = OrderId(object ^ take_shortest(&mut rest)?);
     rest.is_empty().then_some(order)
+}
+
+/// Appends the hash of a request's id that is not the order's, by which the order finds its request.
+fn put_request_hash(request: Option<&Remembered>, order: &Order, out: &mut Vec<u8>) {
+    let own = order.terms.client_order_id();
+    if let Some(id) = request.and_then(|request| request.id(order)).filter(|id| Some(*id) != own) {
+        out.extend_from_slice(&id_hash(id).to_be_bytes());
+    }
+}
+
+/// Reads what `put_request_hash` wrote. `None` for other bytes, `Some(None)` without a hash.
+pub fn take_request_hash(body: &[u8]) -> Option<Option<u64>> {
+    match body {
+        [] => Some(None),
+        body => Some(Some(u64::from_be_bytes(body.try_into().ok()?))),
+    }
 }
 
 /// An encoded row.
@@ -197,7 +213,10 @@ pub fn encode(
                 user.request_of(OrderId(of)).into_iter().for_each(|request| put_request(request, &mut value));
             }
             Space::ByHash => put_order_of(first_object(user.id), OrderId(of), &mut value),
-            Space::ByMarket => {}
+            Space::ByMarket => {
+                let order = ended_order(user, OrderId(of))?;
+                put_request_hash(user.request_of(order.id), order, &mut value);
+            }
         }
         match space {
             Space::Orders | Space::Positions | Space::Fills => put_words(&words[..1], &mut key),

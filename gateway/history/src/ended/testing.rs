@@ -342,6 +342,9 @@ pub fn agrees(world: &World, of: &EndedOf<'_>, user: UserId, orders: &BTreeSet<O
     let mut newest: BTreeMap<String, (OrderId, Vec<u8>)> = BTreeMap::new();
     for id in &ids {
         let order = hot.order(*id).expect("it is there");
+        let known = of.request_of(order).expect("readable");
+        assert_eq!(known.as_ref(), hot.request_of(*id), "{what}: the request of order {id}");
+        cases += 1;
         if let Some(request) = hot.request_of(*id) {
             let mut bytes = Vec::new();
             put_request(request, &mut bytes);

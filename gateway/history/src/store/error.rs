@@ -33,6 +33,8 @@ pub enum StoreError {
     Ahead { upto: u64, end: u64 },
     /// What was to be read is not wanted any more.
     GivenUp,
+    /// Rows that were moved up to this LSN are missing since it was rebuilt.
+    Incomplete { upto: u64 },
     /// What is to be stored is not in memory, or has not ended.
     NotEnded(String),
     /// An earlier write failed, for this reason: this process writes no ended rows any more.
@@ -58,6 +60,9 @@ impl fmt::Display for StoreError {
                 write!(f, "its ended rows are of LSN {upto}, which is after {end}")
             }
             StoreError::GivenUp => f.write_str("the answer is not wanted any more"),
+            StoreError::Incomplete { upto } => {
+                write!(f, "rows that left memory up to LSN {upto} are missing since it was rebuilt")
+            }
             StoreError::NotEnded(what) => write!(f, "{what} cannot be stored: it is not in memory, or has not ended"),
             StoreError::Refused(why) => write!(f, "no ended rows are written after a failure: {why}"),
         }

@@ -221,6 +221,55 @@ fn nothing_leaves_before_it_is_safe() {
     println!("moves that wait: {cases} cases");
 }
 
+/// Rows that press against the bound of memory leave with a checkpoint of their own, however recent they are, also
+/// without a new record; a store that fails is asked again after a pause.
+#[test]
+fn rows_that_press_leave_before_a_checkpoint_is_due() {
+    let window = Window { hot_us: 1_000 * SECOND, rows_max: 4_096 };
+    let (mut place, keeper) = self::place();
+    let (store, shards) = (InMemory::default(), Shards::default());
+    let (bound, figures) = (Arc::new(EndedBound::new(8_000, 2)), Arc::new(MoverFigures::default()));
+    let mover = Mover::new(Box::new(store.clone()), window, shards.drop_rows());
+    let mut keeper = keeper.moving(mover.bounded(bound.clone()).noting(figures.clone()));
+    let last = place.ended(&[0, 1, 2, 3]);
+    let mut cases = 0;
+    // (bytes of either shard, whether one is full and presses)
+    for (bytes, is_full, presses) in [
+        ([0, 0], false, false),
+        ([2_999, 2_999], false, false),
+        ([0, 3_000], false, true),
+        ([3_999, 10], false, true),
+        ([4_000, 0], true, true),
+    ] {
+        bytes.into_iter().enumerate().for_each(|(shard, bytes)| bound.note(shard, bytes));
+        assert_eq!((bound.is_full(), bound.is_pressed()), (is_full, presses), "{bytes:?}");
+        cases += 1;
+    }
+    bound.note(0, 0);
+    assert!(!keeper.relieve(last).expect("a sound log"), "nothing presses");
+    bound.note(0, 3_500);
+    *store.fails.lock() = true;
+    assert!(keeper.relieve(last).expect("a snapshot is written all the same"));
+    assert!(!keeper.relieve(last).expect("it pauses"), "it was tried just now");
+    assert!(figures.is_failing.load(Ordering::Relaxed) && shards.orders() == 0);
+    *store.fails.lock() = false;
+    // After the pause: the snapshot of the same record is replaced.
+    let mut keeper = keeper.moving({
+        let mover = Mover::new(Box::new(store.clone()), window, shards.drop_rows());
+        mover.bounded(bound).noting(figures.clone())
+    });
+    assert!(keeper.relieve(last).expect("room on the disk"));
+    // The one that ended with the last record stays.
+    assert_eq!((shards.orders(), store.orders.lock().len()), (3, 3));
+    let (kept, _) = recover::look(&place.data, false).expect("a sound log");
+    assert_eq!(kept.user(OWNER).expect("it was made").orders().len(), 1);
+    let [orders, fills, upto] =
+        [&figures.orders, &figures.fills, &figures.upto].map(|figure| figure.load(Ordering::Relaxed));
+    assert_eq!((orders, fills, upto, figures.is_failing.load(Ordering::Relaxed)), (3, 0, last.0, false));
+    assert_eq!(figures.succeeded_at.load(Ordering::Relaxed), START.plus(3 * SECOND).0);
+    println!("rows that press: {} cases", cases + 5);
+}
+
 #[test]
 fn a_long_history_leaves_in_parts() {
     let leaving = |user, orders: u32, positions: u32| Leaving {

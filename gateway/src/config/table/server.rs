@@ -301,6 +301,15 @@ fn archive() -> Vec<Setting> {
              checkpoint, however recent they are.",
         ),
         integer(
+            "history.hot_bytes_max",
+            4 << 30,
+            1 << 20..=1 << 40,
+            "Memory for ended orders, fills and closed positions that have not left it, in bytes, in equal shares of the \
+             shards; snapshots and the copy of the checkpoints take as much again. From three quarters on they leave \
+             however recent they are. At the bound placements are refused (`SERVER_BUSY`) until some have left: the \
+             history store takes none while the disk is full or the store is damaged.",
+        ),
+        integer(
             "history.filter_bytes",
             256 << 20,
             FILTER_BYTES_MIN..=FILTER_BYTES_MAX,

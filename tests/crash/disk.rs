@@ -11,13 +11,17 @@ use tests::json::{int, list, text};
 use tests::server::{ServerDir, Starting};
 
 /// A small file system in memory; `None` where mounting is not permitted.
-struct SmallDisk(PathBuf);
+pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(at: &Path) -> Option<SmallDisk> {
+    pub fn mount(at: &Path) -> Option<SmallDisk> {
         fs::create_dir(at).expect("a mount point");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs"]).arg(at).output();
         mounted.is_ok_and(|output| output.status.success()).then(|| SmallDisk(at.to_path_buf()))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 }
 

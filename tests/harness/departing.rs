@@ -1,7 +1,8 @@
 //! Ended orders that leave memory for the history store within seconds.
 
 use crate::eventually;
-use crate::server::ServerDir;
+use crate::http::Client;
+use crate::server::{Server, ServerDir};
 use crate::world::{World, changed, limit};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -21,20 +22,27 @@ impl World {
     /// moved all of them. The settings are those of [`leaving_soon`].
     #[track_caller]
     pub fn depart_everything(&self, filler: usize) {
+        self.server.depart_everything(&mut self.user(filler), &limit(&self.markets.rain, "BUY", "0.01", "10"));
+    }
+}
+
+impl Server {
+    /// The same with a client and its order, which rests.
+    #[track_caller]
+    pub fn depart_everything(&self, filler: &mut Client, order: &Value) {
         // The window is a second of server time.
         std::thread::sleep(Duration::from_millis(1_100));
-        let order = limit(&self.markets.rain, "BUY", "0.01", "10");
-        let (mut user, mut sent) = (self.user(filler), 0);
+        let mut sent = 0;
         eventually("no ended order in memory", || {
             let (open, all) = (self.figure("papertape_orders_open"), self.figure("papertape_orders_in_memory"));
             if open == all {
                 return Some(());
             }
             let id = |entry: usize| json!({"client_order_id": format!("{:x<250}", format!("{sent}-{entry}-"))});
-            let entries: Vec<Value> = (0..BATCH).map(|entry| changed(&order, &id(entry))).collect();
+            let entries: Vec<Value> = (0..BATCH).map(|entry| changed(order, &id(entry))).collect();
             sent += 1;
             // It may be busy.
-            user.post("/v1/orders/batch", &json!({"orders": entries}));
+            filler.post("/v1/orders/batch", &json!({"orders": entries}));
             None
         });
     }

@@ -146,6 +146,7 @@ impl journal::mover::EndedStore for Moving {
 
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
         self.names()?;
+        self.store.belongs_to(self.needed.log, users)?;
         self.writer.write(users, leaving, upto.0)?;
         let names = self.names()?;
         for of in leaving {

@@ -283,6 +283,10 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
                 steps.push(Step::Commit);
             }
         }
+        if chance.percent(20) {
+            // Segments roll, snapshots are made, and rows leave with them.
+            steps.extend([Step::Prepare, Step::Keep]);
+        }
         if !calm && chance.percent(30) {
             steps.push(Step::Read(chance.below(8)));
         }

@@ -211,6 +211,7 @@ impl journal::mover::EndedStore for Moving {
 
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
         self.room.check(leaving)?;
+        self.store.belongs_to(self.needed.log, users)?;
         // Names first: a name without rows costs a look-up in vain, and after a crash between the two, filters that lack
         // names would have to be made again from all rows.
         let names = self.names()?;

@@ -444,7 +444,7 @@ fn parts_of(place: &ServerDir) -> Vec<Value> {
 }
 
 /// The parts of a directory's digest are those of its exported log, and make the digest. Returns the rows by kind.
-fn recomputed(place: &ServerDir, name: &str) -> [usize; 4] {
+pub fn recomputed(place: &ServerDir, name: &str) -> [usize; 4] {
     let (users, parts) = (users_of(place), parts_of(place));
     let (markets, last) = (&parts[0], &parts[parts.len() - 1]);
     let mut all = Sha256::new();

@@ -14,14 +14,18 @@ use tests::world::{World, changed, limit, market};
 use wal::{Files, Storage as _};
 
 /// A small file system in memory; `None` where mounting is not permitted.
-struct SmallDisk(PathBuf);
+pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(at: &Path, mebibytes: u32) -> Option<SmallDisk> {
+    pub fn mount(at: &Path, mebibytes: u32) -> Option<SmallDisk> {
         fs::create_dir(at).expect("a mount point");
         let options = format!("size={mebibytes}m,mode=0700");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).output();
         mounted.is_ok_and(|output| output.status.success()).then(|| SmallDisk(at.to_path_buf()))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod recipe;
 
+use crate::digest::recomputed;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -19,8 +20,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use tests::binary::{run_well, workspace};
+use tests::binary::{run, run_well, workspace};
 use tests::cases::Cases;
+use tests::departing::leaving_soon;
 use tests::http::Client;
 use tests::json::{at, int, list, text};
 use tests::server::{Server, ServerDir, User};
@@ -179,6 +181,11 @@ fn digest_in(place: &ServerDir, arguments: &[&str]) -> String {
     printed.split_once("  ").expect("a digest, then its LSN and encoding").0.to_owned()
 }
 
+fn users_of(expected: &Value) -> Vec<User> {
+    let users = list(expected, "/users").iter();
+    users.map(|user| User { id: int(user, "/user"), key: text(user, "/key").to_string() }).collect()
+}
+
 /// This build reads what older ones wrote: completely, to the same digest, with the same money and the same orders.
 #[test]
 fn directories_of_older_builds_start_the_same() {
@@ -201,10 +208,7 @@ fn directories_of_older_builds_start_the_same() {
             assert_eq!(first(&["--from-nothing"]), text(&expected, "/digest"), "{name}: from nothing");
             assert_eq!(Some(place.digest_from_nothing().as_str()), known, "{name}: the digest from nothing");
         }
-        let users: Vec<User> = list(&expected, "/users")
-            .iter()
-            .map(|user| User { id: int(user, "/user"), key: text(user, "/key").to_string() })
-            .collect();
+        let users = users_of(&expected);
         let server = place.start();
         let recovered = server.recovered().unwrap_or_default();
         let clean = recovered.contains(" 0 bytes cut");
@@ -226,4 +230,89 @@ fn directories_of_older_builds_start_the_same() {
         assert!(verified.status.success(), "{name}, continued: {}", String::from_utf8_lossy(&verified.stderr));
         cases.one();
     }
+}
+
+/// The lines of `papertape log export`.
+fn exported(place: &ServerDir) -> Vec<String> {
+    let exported = String::from_utf8(place.log("export").stdout).expect("UTF-8");
+    exported.lines().map(str::to_owned).collect()
+}
+
+/// What the users saw, without orders that are newer than theirs of before, and without the account of the one that
+/// placed those.
+fn seen_before(seen: &Value, before: &Value, filler: i64) -> Value {
+    let users = list(seen, "").iter().zip(list(before, "")).map(|(user, before)| {
+        let newest = list(before, "/orders").first().map_or(0, |order| int(order, "/order_id"));
+        let orders = list(user, "/orders").iter().filter(|order| int(order, "/order_id") <= newest);
+        let accounts = if int(user, "/user") == filler { &Value::Null } else { at(user, "/accounts") };
+        json!({"user": at(user, "/user"), "accounts": accounts, "orders": orders.collect::<Vec<_>>()})
+    });
+    users.collect()
+}
+
+/// The rows of older builds leave memory. Users see the same; the digest is that of the whole log, in which nothing has
+/// left; and the way back is whole: the exported log begins with the lines of before, and an outsider makes the digest
+/// of it.
+#[test]
+fn rows_of_older_builds_leave_memory() {
+    let cases = Cases::of("golden directories whose rows leave memory");
+    let mut whole_logs = 0;
+    for directory in directories() {
+        let name = directory.strip_prefix(folder()).expect("it exists").display().to_string();
+        let expected = expected_of(&directory);
+        let users = users_of(&expected);
+        let mut place = place_of(&directory);
+        let lines = exported(&place);
+        leaving_soon(&mut place);
+        let server = place.start();
+        let before = seen(&server, &users);
+        let filler = users.last().expect("users");
+        let mut client = server.with_key(&filler.key);
+        let order = accepted(&mut client, &name);
+        let ended = server.figure("papertape_orders_in_memory") - server.figure("papertape_orders_open");
+        server.depart_everything(&mut client, &order);
+        assert!(ended > 0, "{name}: some orders have ended");
+        let shown = |server: &Server| seen_before(&seen(server, &users), &before, filler.id);
+        let expected_now = seen_before(&before, &before, filler.id);
+        assert_eq!(shown(&server), expected_now, "{name}: after the rows have left");
+        cases.add(ended as usize);
+        drop(client);
+        let mut server = server;
+        for formats in ["newest", "previous", "newest"] {
+            // A start from snapshot and store; the previous formats cannot hold it, and do not lose it.
+            server.kill();
+            place.set("journal", "write_formats", &format!("{formats:?}"));
+            server = place.start();
+            assert_eq!(shown(&server), expected_now, "{name}: after a start with formats {formats}");
+            cases.one();
+        }
+        server.kill();
+        if place.data().join(format!("{:020}.wal", 1)).exists() {
+            assert_eq!(place.digest_from_nothing(), place.digest(), "{name}: the digest");
+            assert_eq!(exported(&place)[..lines.len()], lines, "{name}: the exported log");
+            recomputed(&place, &name);
+            whole_logs += 1;
+        }
+        let verified = run([OsString::from("history"), "verify".into(), place.data().into()]);
+        assert!(verified.status.success(), "{name}: {}", String::from_utf8_lossy(&verified.stderr));
+        cases.one();
+    }
+    println!("{whole_logs} of them with the whole log");
+    assert!(whole_logs > 0, "a log was whole");
+}
+
+/// An order that is accepted and rests.
+fn accepted(client: &mut Client, name: &str) -> Value {
+    let markets = client.get("/v1/markets?limit=200").expect(200);
+    for market in list(&markets, "") {
+        let token = at(market, "/clob_token_ids/0");
+        let order = json!({
+            "token_id": token, "side": "BUY", "order_type": "limit", "price": "0.1", "quantity": "5",
+            "time_in_force": "GTC",
+        });
+        if client.post("/v1/orders", &order).status == 200 {
+            return order;
+        }
+    }
+    panic!("{name}: no market takes an order")
 }

@@ -1,7 +1,8 @@
 //! Ended orders that leave memory for the history store within seconds.
 
 use crate::eventually;
-use crate::server::ServerDir;
+use crate::http::Client;
+use crate::server::{Server, ServerDir};
 use crate::world::{World, changed, limit};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
@@ -21,11 +22,7 @@ impl World {
     /// moved all of them. The settings are those of [`leaving_soon`].
     #[track_caller]
     pub fn depart_everything(&self, filler: usize) {
-        // The window is a second of server time.
-        std::thread::sleep(Duration::from_millis(1_100));
-        self.fill_log_until(filler, "no ended order in memory", || {
-            self.figure("papertape_orders_open") == self.figure("papertape_orders_in_memory")
-        });
+        self.server.depart_everything(&mut self.user(filler), &self.resting());
     }
 
     /// Returns when `count` more snapshots were made: user `filler` fills the log.
@@ -33,28 +30,43 @@ impl World {
     pub fn make_snapshots(&self, filler: usize, count: usize) {
         let newest = || self.figure("papertape_snapshot_lsn");
         let (mut known, mut left) = (newest(), count);
-        self.fill_log_until(filler, "snapshots", || {
+        self.server.fill_log_until(&mut self.user(filler), &self.resting(), "snapshots", || {
             let now = newest();
             left -= usize::from(std::mem::replace(&mut known, now) != now);
             left == 0
         });
     }
 
-    /// Fills the log with orders of user `filler` that rest.
+    fn resting(&self) -> Value {
+        limit(&self.markets.rain, "BUY", "0.01", "10")
+    }
+}
+
+impl Server {
+    /// The same with a client and its order, which rests.
     #[track_caller]
-    fn fill_log_until(&self, filler: usize, what: &str, mut is_done: impl FnMut() -> bool) {
-        let order = limit(&self.markets.rain, "BUY", "0.01", "10");
-        let (mut user, mut sent) = (self.user(filler), 0);
+    pub fn depart_everything(&self, filler: &mut Client, order: &Value) {
+        // The window is a second of server time.
+        std::thread::sleep(Duration::from_millis(1_100));
+        self.fill_log_until(filler, order, "no ended order in memory", || {
+            self.figure("papertape_orders_open") == self.figure("papertape_orders_in_memory")
+        });
+    }
+
+    /// Fills the log with orders that rest.
+    #[track_caller]
+    fn fill_log_until(&self, filler: &mut Client, order: &Value, what: &str, mut is_done: impl FnMut() -> bool) {
+        let mut sent = 0;
         let begun = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_micros();
         eventually(what, || {
             if is_done() {
                 return Some(());
             }
             let id = |entry: usize| json!({"client_order_id": format!("{:x<250}", format!("{begun}-{sent}-{entry}-"))});
-            let entries: Vec<Value> = (0..BATCH).map(|entry| changed(&order, &id(entry))).collect();
+            let entries: Vec<Value> = (0..BATCH).map(|entry| changed(order, &id(entry))).collect();
             sent += 1;
             // It may be busy.
-            user.post("/v1/orders/batch", &json!({"orders": entries}));
+            filler.post("/v1/orders/batch", &json!({"orders": entries}));
             None
         });
     }

@@ -318,6 +318,15 @@ impl Server {
         self.output.find(|line| if line.ends_with("/metrics") { address_in(line) } else { None })
     }
 
+    /// A figure of the metrics: the value of the line with this name and these labels. `admin.listen` must be set.
+    #[track_caller]
+    pub fn figure(&self, line: &str) -> u64 {
+        let admin = self.admin().expect("a listener for monitors");
+        let text = Client::new(admin).get("/metrics").text().to_owned();
+        let value = text.lines().find_map(|known| known.strip_prefix(line)?.trim().parse().ok());
+        value.unwrap_or_else(|| panic!("no {line} in\n{text}"))
+    }
+
     /// The demo key of a first start.
     pub fn demo_key(&self) -> Option<String> {
         self.output.find(key_in)

@@ -176,10 +176,7 @@ impl World {
     /// A figure of the metrics: the value of the line with this name and these labels. `admin.listen` must be set.
     #[track_caller]
     pub fn figure(&self, line: &str) -> u64 {
-        let admin = self.server.admin().expect("a listener for monitors");
-        let text = Client::new(admin).get("/metrics").text().to_owned();
-        let value = text.lines().find_map(|known| known.strip_prefix(line)?.trim().parse().ok());
-        value.unwrap_or_else(|| panic!("no {line} in\n{text}"))
+        self.server.figure(line)
     }
 
     /// Waits until a public read of `path` satisfies `ready`.

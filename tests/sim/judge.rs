@@ -2,15 +2,17 @@
 
 use crate::model::wallets::Worth;
 use crate::model::{Expected, ExpectedOrder, Fact, Fill, Key, Market, Order, Position, User, Wallet};
+use crate::store::Rows;
 use crate::world::CLIENT_IDS;
 use engine::command::{Answer, BatchEntry};
-use engine::id::MarketId;
+use engine::id::{MarketId, OrderId};
 use engine::market::Markets;
 use engine::order::{Fill as EngineFill, Order as EngineOrder};
 use engine::time::Timestamp;
 use engine::user::equity::EquityRow;
 use engine::user::{Position as EnginePosition, User as EngineUser, Wallet as EngineWallet};
 use engine::view::{FactPage, FactView, Happened, KeyView, OrderView, PositionView};
+use std::collections::BTreeMap;
 
 const HOUR: u64 = 3_600_000_000;
 
@@ -280,8 +282,11 @@ fn position(expected: &Position, reserved: i128, found: &EnginePosition) -> Verd
     Ok(())
 }
 
-/// A whole user. `live`: also compares values that a restart drops.
-pub fn user(expected: &User, found: &EngineUser, now: u64, live: bool) -> Verdict {
+/// A whole user: rows in memory, and those that have left it. `live`: also compares values that a restart drops.
+pub fn user(expected: &User, found: &EngineUser, left: &Rows<'_>, now: u64, live: bool) -> Verdict {
+    let counts = found.departed().map_or([0; 3], |gone| [gone.orders, gone.fills, gone.positions]);
+    let [orders_left, fills_left, positions_left] = counts.map(|count| count as usize);
+    let fills_count: usize = expected.orders.values().map(|order| order.fills.len()).sum();
     same!(
         "sub" => expected.sub.as_deref(), found.sub();
         "grant" => expected.grant, found.grant.map(|grant| (grant.tier, grant.expires_at.map(|at| at.0)));
@@ -291,8 +296,9 @@ pub fn user(expected: &User, found: &EngineUser, now: u64, live: bool) -> Verdic
         "next object" => expected.next, u64::from(found.next_object);
         "wallets" => expected.wallets.len(), found.wallets.len();
         "keys" => expected.keys.len(), found.keys.len();
-        "orders" => expected.orders.len(), found.orders().len();
-        "positions" => expected.positions.len(), found.positions().len();
+        "orders" => expected.orders.len(), found.orders().len() + orders_left;
+        "fills" => fills_count, found.fills().len() + fills_left;
+        "positions" => expected.positions.len(), found.positions().len() + positions_left;
         "open orders" => expected.open_orders().count(), found.open_orders_count();
         "beats" => expected.beats.len(), found.safeguards().len();
     );
@@ -319,26 +325,29 @@ pub fn user(expected: &User, found: &EngineUser, now: u64, live: bool) -> Verdic
             "key used" => expected.last_used_at, found.last_used_at.get().map(|at| at.0);
         );
     }
-    for (expected, row) in expected.orders.values().zip(found.orders().iter()) {
-        result(expected, row)
-            .and_then(|()| standing(expected, row))
-            .and_then(|()| fills(&expected.fills, &found.fills_of(row)))
-            .map_err(|why| format!("order {}: {why}", expected.id))?;
-    }
-    for (held, found) in expected.positions.iter().zip(found.positions().iter()) {
-        position(held, expected.reserved_of(held), found)?;
-    }
+    orders(expected, found, left)?;
+    held(expected, found, left)?;
     let mut seq = expected.oldest_fact() - 1;
     while seq < expected.facts.len() as u64 {
         let page = facts(&engine::shard::facts::page(found, seq, usize::MAX));
         same!(format!("order facts after {seq}") => expected.facts[seq as usize..][..page.len()], page[..];);
         seq += page.len() as u64;
+        if page.is_empty() {
+            // The next one is about an order that has left.
+            let (Fact::Placed { order, .. } | Fact::Filled { order, .. } | Fact::Closed { order }) =
+                &expected.facts[seq as usize];
+            let where_it_is = (found.order(OrderId(*order)).is_some(), left.has_order(*order));
+            same!(format!("order {order} in memory, in the store") => (false, true), where_it_is;);
+            seq += 1;
+        }
     }
     for request in &expected.requests {
         // Of several with one id the newest counts.
         let newest = expected.request(&request.id, now, CLIENT_IDS);
-        let known = found.remembered(&request.id, Timestamp(now.saturating_sub(CLIENT_IDS)));
-        let known = known.map(|known| (known.order.0, known.digest));
+        let since = now.saturating_sub(CLIENT_IDS);
+        let here = found.remembered(&request.id, Timestamp(since)).map(|known| (known.order.0, known.digest));
+        let gone = left.newest_request(&request.id).filter(|(gone, _)| gone.order.created_at.0 >= since);
+        let known = here.max(gone.map(|(gone, known)| (gone.order.id.0, known.digest)));
         same!(format!("request {}", request.id) => newest.map(|known| (known.first.order.id, known.digest)), known;);
     }
     for (expected, found) in expected.beats.iter().zip(found.safeguards()) {
@@ -347,6 +356,34 @@ pub fn user(expected: &User, found: &EngineUser, now: u64, live: bool) -> Verdic
             same!("lapse" => expected.lapses_at, found.lapses_at.0;);
         }
     }
+    Ok(())
+}
+
+/// All orders of a user. One that is in memory as well as in the store counts as in memory.
+fn orders(expected: &User, found: &EngineUser, left: &Rows<'_>) -> Verdict {
+    let gone = left.all_orders().filter(|gone| found.order(gone.order.id).is_none());
+    let mut all: BTreeMap<u64, (&EngineOrder, Option<&[EngineFill]>)> =
+        gone.map(|gone| (gone.order.id.0, (&gone.order, Some(&gone.fills[..])))).collect();
+    all.extend(found.orders().iter().map(|order| (order.id.0, (order, None))));
+    for (expected, (row, gone)) in expected.orders.values().zip(all.values()) {
+        let of_memory = gone.is_none().then(|| found.fills_of(row));
+        result(expected, row)
+            .and_then(|()| standing(expected, row))
+            .and_then(|()| fills(&expected.fills, gone.or(of_memory.as_deref()).unwrap_or_default()))
+            .map_err(|why| format!("order {}: {why}", expected.id))?;
+    }
+    same!("orders in memory and store" => expected.orders.len(), all.len(););
+    Ok(())
+}
+
+/// All positions of a user.
+fn held(expected: &User, found: &EngineUser, left: &Rows<'_>) -> Verdict {
+    let mut all: BTreeMap<u64, &EnginePosition> = left.all_positions().map(|gone| (gone.id.0, gone)).collect();
+    all.extend(found.positions().iter().map(|held| (held.id.0, held)));
+    for (held, found) in expected.positions.iter().zip(all.values()) {
+        position(held, expected.reserved_of(held), found)?;
+    }
+    same!("positions in memory and store" => expected.positions.len(), all.len(););
     Ok(())
 }
 

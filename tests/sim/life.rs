@@ -2,6 +2,7 @@
 //! spares and keeper, the log's syncer, all on the faulty storage. The world schedules them.
 
 use crate::planted::Plant;
+use crate::store::Ended;
 use engine::book::{BookWriter, Books, publish_all};
 use engine::command::{Answer, Envelope};
 use engine::directory::Directory;
@@ -38,6 +39,8 @@ pub struct Setup {
     pub options: Options,
     /// Sealed segments between two checkpoints.
     pub checkpoint_every: usize,
+    /// Where ended rows go; `None`: they stay.
+    pub ended: Option<Ended>,
     pub plant: Option<Plant>,
 }
 
@@ -90,25 +93,33 @@ impl Life {
         writer.recording(Timestamp(now / 2));
         publish_all(&state.markets, &catalog, &mut writer);
         let count = state.users.len();
+        let inboxes: Vec<_> = (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
+        let filters = setup.ended.as_ref().and_then(Ended::filters);
         let shard = |(index, users)| {
             let (rules, books) = (setup.rules.clone(), books.clone());
             let mut shard = Shard::new(index, count, users, rules, books, catalog.clone(), directory.clone());
             shard.resume(Timestamp(newest));
+            filters.iter().for_each(|filters| shard.filter_with(filters.clone()));
             shard
         };
         let figures = Arc::new(CommitFigures::default());
         let size = LogSize::of(setup.options.segment_bytes, setup.options.spares_count, count);
         let covered = Covered::default();
         let formats = setup.rules.formats;
+        let keeper = Keeper::new(storage.clone(), snapshots, marks.clone(), setup.checkpoint_every, covered.clone())
+            .writing(formats)
+            .forgetting(setup.rules.client_ids_us);
+        let keeper = match &setup.ended {
+            Some(ended) => keeper.moving(ended.mover(&inboxes)),
+            None => keeper,
+        };
         Ok(Life {
             shards: state.users.into_iter().enumerate().map(shard).collect(),
-            inboxes: (0..count).map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect(),
+            inboxes,
             committer: Committer::new(log, setup.durability, formats.record(), size, figures.clone()),
             syncer,
-            spares: Spares::new(preparer, covered.clone()),
-            keeper: Keeper::new(storage.clone(), snapshots, marks.clone(), setup.checkpoint_every, covered)
-                .writing(formats)
-                .forgetting(setup.rules.client_ids_us),
+            spares: Spares::new(preparer, covered),
+            keeper,
             marks,
             writer,
             markets: state.markets,
@@ -204,5 +215,9 @@ impl<O: Outbox<Reply>> Outbox<Reply> for Tap<'_, O> {
             (Some(Plant::EarlyAnswer), Reply::Thread(sender)) => drop(sender.try_send(answer)),
             (_, reply) => self.inner.answer(reply, answer),
         }
+    }
+
+    fn answer_at_once(&mut self, reply: Reply, answer: Answer) {
+        self.inner.answer_at_once(reply, answer);
     }
 }

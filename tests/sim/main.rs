@@ -9,12 +9,14 @@ mod judge;
 mod life;
 mod model;
 mod planted;
+mod store;
 mod venue;
 mod workload;
 mod world;
 
 use planted::Plant;
 use std::env;
+use store::MovePoint;
 use workload::{Step, steps};
 use world::{Count, Scenario, run};
 
@@ -23,7 +25,7 @@ const FIRST_SEED: u64 = 1;
 /// Steps of a world.
 const STEPS: usize = 1_000;
 /// Every refusal of the default rules that a world can reach.
-const REFUSALS: [&str; 37] = [
+const REFUSALS: [&str; 38] = [
     "AboveShareCap",
     "BelowMinimum",
     "BootstrapNotAllowed",
@@ -54,6 +56,7 @@ const REFUSALS: [&str; 37] = [
     "ResetNeedsPlan",
     "SandboxLimit",
     "StaleQuote",
+    "StillRunning",
     "TierRequiresUpgrade",
     "InvalidTerms",
     "UserNotFound",
@@ -73,7 +76,7 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 fn wild(seed: u64) -> Scenario {
-    Scenario { seed, shards: None, calm: false, plant: None }
+    Scenario { seed, shards: None, calm: false, small: true, moves: true, plant: None }
 }
 
 /// Removes steps as long as the run still fails.
@@ -132,6 +135,7 @@ fn worlds_agree_with_the_model() {
     println!("{seeds} worlds: {count:#?}");
     let Count { fills, settlements, kills, crashes, sudden, failed_syncs, lost_records, snapshots, .. } = &count;
     let Count { hours, points, generations, prints, .. } = &count;
+    let Count { moved, failed_moves, dropped, look_ups, completions, unread, waits, digests, move_kills, .. } = &count;
     let happened = [
         fills,
         settlements,
@@ -145,8 +149,17 @@ fn worlds_agree_with_the_model() {
         points,
         generations,
         prints,
+        moved,
+        failed_moves,
+        dropped,
+        look_ups,
+        completions,
+        unread,
+        waits,
+        digests,
     ];
     assert!(seeds < 100 || happened.iter().all(|times| **times > 0), "an event never happened");
+    assert!(seeds < 100 || move_kills.len() == MovePoint::ALL.len(), "killed at {move_kills:?} only");
     let missing: Vec<&&str> = REFUSALS.iter().filter(|name| !count.refusals.contains_key(**name)).collect();
     assert!(seeds < 100 || missing.is_empty(), "never refused: {missing:?}");
 }
@@ -172,7 +185,7 @@ fn the_number_of_shards_makes_no_difference() {
     for seed in 2_000..2_000 + seeds {
         let steps = steps(seed, STEPS, true);
         let digests = [Some(1), Some(2), Some(3), None].map(|shards| {
-            let scenario = Scenario { seed, shards, calm: true, plant: None };
+            let scenario = Scenario { shards, calm: true, small: false, moves: false, ..wild(seed) };
             match run(scenario, &steps) {
                 Ok(outcome) => outcome.state,
                 Err((at, why)) => panic!("{}", report(scenario, &steps, at, &why)),
@@ -181,6 +194,25 @@ fn the_number_of_shards_makes_no_difference() {
         assert!(digests.iter().all(|digest| *digest == digests[0]), "seed {seed}: the digests differ");
     }
     println!("{seeds} worlds with 1, 2, 3 and changing numbers of shards");
+}
+
+#[test]
+fn rows_that_leave_memory_make_no_difference() {
+    let (seeds, mut moved, mut completions, mut look_ups) = (24, 0, 0, 0);
+    for seed in 4_000..4_000 + seeds {
+        let steps = steps(seed, STEPS, true);
+        let [stays, leaves] = [false, true].map(|moves| {
+            let scenario = Scenario { calm: true, moves, ..wild(seed) };
+            run(scenario, &steps).unwrap_or_else(|(at, why)| panic!("{}", report(scenario, &steps, at, &why)))
+        });
+        assert_eq!(stays.count.moved, 0);
+        assert!(stays.state == leaves.state, "seed {seed}: the digests differ");
+        moved += leaves.count.moved;
+        completions += leaves.count.completions;
+        look_ups += leaves.count.look_ups;
+    }
+    println!("{seeds} worlds that keep and move rows: {moved} rows, {completions} answers, {look_ups} look-ups");
+    assert!(moved > 0 && completions > 0 && look_ups > 0, "nothing has left memory");
 }
 
 #[test]

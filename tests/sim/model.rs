@@ -93,8 +93,8 @@ impl Model {
         }
     }
 
-    /// One command of one user, as its shard takes it. `waited_us` since it was read.
-    pub fn take(&mut self, owner: u64, command: &Command, moment: Moment, waited_us: u64) -> Expected {
+    /// Why a command does not begin.
+    pub fn refuses(&self, owner: u64, command: &Command, moment: Moment, waited_us: u64) -> Option<Reject> {
         let Moment { now, room } = moment;
         // On a full disk, commands that only reduce risk continue from a reserve.
         let enough = match command {
@@ -113,14 +113,20 @@ impl Model {
         // A command that waited longer than 2 s never begins (engine/docs/orders.md §4).
         let background = matches!(command, Command::Query(_) | Command::NoteKeyUsed { .. });
         if waited_us > 2_000_000 && !background {
-            return Expected::Refused(Reject::WaitedTooLong);
+            return Some(Reject::WaitedTooLong);
         }
         if !enough {
-            return Expected::Refused(Reject::NoRoom);
+            return Some(Reject::NoRoom);
         }
-        if let Some(ended) = self.ended_key(owner, command, now) {
-            return Expected::Refused(ended);
+        self.ended_key(owner, command, now)
+    }
+
+    /// One command of one user, as its shard takes it. `waited_us` since it was read.
+    pub fn take(&mut self, owner: u64, command: &Command, moment: Moment, waited_us: u64) -> Expected {
+        if let Some(refused) = self.refuses(owner, command, moment, waited_us) {
+            return Expected::Refused(refused);
         }
+        let now = moment.now;
         if let Command::CreateUser(asked) = command {
             self.create(owner, asked, now);
             return Expected::Created;

@@ -55,10 +55,26 @@ pub enum Plant {
     LostResetPosition,
     /// A point of an hour is one unit too high.
     WrongPoint,
+    /// Shards drop rows before the snapshot without them counts.
+    DropBeforeSnapshot,
+    /// A snapshot lacks rows that the history store has not synced.
+    StoreNotSynced,
+    /// Answers and look-ups read the store as it was before its newest move.
+    OldStore,
+    /// An id is free as soon as its order has left memory.
+    IdsFreedEarly,
+    /// Lists of the store have some rows twice.
+    RowTwice,
+    /// A later write of the user runs while an earlier one is looked up.
+    Overtaking,
+    /// The store lacks a row that it was given.
+    LostRow,
+    /// Shards get another sum of hashes than that of the rows they drop.
+    WrongSum,
 }
 
 impl Plant {
-    pub const ALL: [Plant; 22] = [
+    pub const ALL: [Plant; 30] = [
         Plant::EndlessIds,
         Plant::LyingDisk,
         Plant::EarlyAnswer,
@@ -81,6 +97,14 @@ impl Plant {
         Plant::LostReset,
         Plant::LostResetPosition,
         Plant::WrongPoint,
+        Plant::DropBeforeSnapshot,
+        Plant::StoreNotSynced,
+        Plant::OldStore,
+        Plant::IdsFreedEarly,
+        Plant::RowTwice,
+        Plant::Overtaking,
+        Plant::LostRow,
+        Plant::WrongSum,
     ];
 
     /// Mistakes of configuration.

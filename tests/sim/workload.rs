@@ -1,6 +1,7 @@
 //! The events of a world, drawn from its seed in advance: a list of steps that are meaningful after any earlier steps
 //! ("cancel the third open order, if there is one"), so that any of them can be removed when a failure is shortened.
 
+use crate::store::MovePoint;
 use engine::command::IdSource;
 use engine::market::terms::MarketState;
 use engine::order::{Side, Status, TimeInForce};
@@ -34,6 +35,9 @@ pub enum Step {
     Prepare,
     /// The keeper of the snapshots takes a turn.
     Keep,
+    /// A reader of rows that have left memory serves one of the requests that wait, or all of them.
+    Read(usize),
+    ReadAll,
     /// Server time advances, µs.
     Wait(u64),
     /// One shard sees a clock that went back, µs.
@@ -46,6 +50,12 @@ pub enum Step {
     /// The process dies at the n-th passage of a point from now on.
     DieAt {
         point: Point,
+        nth: i64,
+        death: Death,
+    },
+    /// The same for a point of a move of ended rows.
+    DieAtMove {
+        point: MovePoint,
         nth: i64,
         death: Death,
     },
@@ -266,12 +276,19 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
         // Mostly a command is taken immediately; sometimes several wait.
         if calm {
             // Everything is finished, so that the assignment of shards to threads makes no difference.
-            (0..4).for_each(|_| steps.extend([Step::TurnAll, Step::Commit]));
+            (0..4).for_each(|_| steps.extend([Step::TurnAll, Step::Commit, Step::ReadAll]));
         } else if asks && chance.percent(60) {
             steps.push(Step::TurnAll);
             if chance.percent(60) {
                 steps.push(Step::Commit);
             }
+        }
+        if chance.percent(20) {
+            // Segments roll, snapshots are made, and rows leave with them.
+            steps.extend([Step::Prepare, Step::Keep]);
+        }
+        if !calm && chance.percent(30) {
+            steps.push(Step::Read(chance.below(8)));
         }
     }
     steps
@@ -307,6 +324,11 @@ fn step(chance: &mut Chance, calm: bool, hot: u32) -> Step {
         965..970 if !calm => Step::DieAt {
             point: *chance.pick(&Point::ALL),
             nth: 1 + chance.below(6) as i64,
+            death: death(chance, calm),
+        },
+        970..975 if !calm => Step::DieAtMove {
+            point: *chance.pick(&MovePoint::ALL),
+            nth: 1 + chance.below(4) as i64,
             death: death(chance, calm),
         },
         975..980 => Step::Die(death(chance, calm)),

@@ -3,13 +3,16 @@
 
 mod count;
 mod death;
+mod fuse;
 mod hear;
+mod reads;
+mod turn;
 
-use crate::judge;
 use crate::life::{Life, Setup, recover};
 use crate::model::wallets::Hours;
-use crate::model::{Expected, Market, Model, Moment, User};
+use crate::model::{Expected, Market, Model, User};
 use crate::planted::Plant;
+use crate::store::{Ended, MovePoint};
 use crate::workload::{Death, Disk, Step};
 pub use count::Count;
 use engine::command::{Answer, Command, Envelope, Placement, Sweeps};
@@ -20,14 +23,15 @@ use engine::print::Print;
 use engine::rules::Rules;
 use engine::shard::{Room, shard_of};
 use engine::time::Timestamp;
+use fuse::Fuse;
 use journal::commit::Durability;
 use journal::commit::Reply;
+use reads::{Line, Queued, Read};
 use sha2::{Digest, Sha256};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use tests::chance::Chance;
 use wal::fault::Faults;
@@ -54,6 +58,10 @@ pub struct Scenario {
     pub shards: Option<usize>,
     /// Only processes are killed; nothing else is lost.
     pub calm: bool,
+    /// Segments so small that snapshots are made.
+    pub small: bool,
+    /// Ended rows leave memory.
+    pub moves: bool,
     pub plant: Option<Plant>,
 }
 
@@ -76,6 +84,8 @@ struct InFlight {
     received_at: u64,
     why: Why,
     receiver: Receiver<Answer>,
+    /// The answer, if it came before the model had the command.
+    early: Option<Answer>,
     /// The model's answer, once a shard has taken it, with the last record that it depends on.
     expected: Option<(Expected, u64)>,
 }
@@ -99,6 +109,8 @@ pub(crate) struct World {
     scenario: Scenario,
     setup: Setup,
     pub(crate) storage: Faults,
+    /// The history store.
+    ended: Ended,
     pub(crate) model: Model,
     pub(crate) life: Life,
     pub(crate) now: u64,
@@ -107,8 +119,14 @@ pub(crate) struct World {
     hours: Vec<Hours>,
     /// By number, until they are answered.
     asked: BTreeMap<u64, InFlight>,
-    /// Commands that wait for their shard, as numbers in `asked`.
-    inboxes: Vec<VecDeque<u64>>,
+    /// Commands that wait for their shard.
+    inboxes: Vec<VecDeque<Queued>>,
+    /// By shard: writes that wait for a look-up.
+    lines: Vec<Line>,
+    /// What waits for rows that have left memory.
+    reads: Vec<Read>,
+    /// The store does not fail any more.
+    heals: bool,
     /// Cycles and settlements that a full disk delays, by shard.
     held_up: Vec<(VecDeque<u64>, VecDeque<u64>)>,
     /// Trades that wait for their shard, and their waiters.
@@ -143,8 +161,10 @@ pub(crate) struct World {
     stopping: bool,
     /// How the process is killed when the fuse burns out.
     sudden: Option<Death>,
-    /// Passages left before the process is killed, and the point.
-    fuse: Arc<(AtomicI64, AtomicUsize)>,
+    /// Kills the process at a point of the log.
+    fuse: Arc<Fuse>,
+    /// The same for the points of a move.
+    move_fuse: Arc<Fuse>,
     count: Count,
     story: Sha256,
 }
@@ -181,14 +201,21 @@ impl World {
         let storage = Faults::new(chance.draw());
         storage.set_writeback(chance.below(150) as u64);
         storage.drop_syncs(scenario.plant == Some(Plant::LyingDisk));
-        let fuse = Arc::new((AtomicI64::new(0), AtomicUsize::new(0)));
+        let fuse = Arc::<Fuse>::default();
         let burning = fuse.clone();
         let points = Points::new(move |point| {
-            let (left, at) = &*burning;
-            if Point::ALL[at.load(Ordering::Relaxed)] == point && left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            if burning.burns(&Point::ALL, point) {
                 resume_unwind(Box::new(Died));
             }
         });
+        let move_fuse = Arc::<Fuse>::default();
+        let burning = move_fuse.clone();
+        let pass = move |point| {
+            if burning.burns(&MovePoint::ALL, point) {
+                resume_unwind(Box::new(Died));
+            }
+        };
+        let ended = Ended::new(chance.draw(), scenario.plant, Arc::new(pass));
         let durability = if chance.percent(65) || scenario.plant == Some(Plant::EarlyAnswer) {
             Durability::Power
         } else {
@@ -200,12 +227,13 @@ impl World {
             options: Options {
                 // Large enough for a record of three shards and the feed. The room promised to each depends on their
                 // number: a calm world has plenty.
-                segment_bytes: (4_096 * chance.between(5, 8) as u64) << if scenario.calm { 8 } else { 0 },
+                segment_bytes: (4_096 * chance.between(5, 8) as u64) << if scenario.small { 0 } else { 8 },
                 spares_count: 2,
                 reserve_bytes: 0,
                 points,
             },
             checkpoint_every: 1 + chance.below(2),
+            ended: scenario.moves.then(|| ended.clone()),
             plant: scenario.plant,
         };
         let shards = scenario.shards.unwrap_or(1 + chance.below(3));
@@ -215,6 +243,7 @@ impl World {
             scenario,
             setup,
             storage,
+            ended,
             model: Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN, CLIENT_IDS, has_billing),
             base: life.marks.appended().0,
             life,
@@ -223,6 +252,9 @@ impl World {
             hours: Vec::new(),
             asked: BTreeMap::new(),
             inboxes: Vec::new(),
+            lines: Vec::new(),
+            reads: Vec::new(),
+            heals: false,
             held_up: Vec::new(),
             prints: Vec::new(),
             sent: Vec::new(),
@@ -243,6 +275,7 @@ impl World {
             stopping: false,
             sudden: None,
             fuse,
+            move_fuse,
             count: Count::default(),
             story: Sha256::new(),
         };
@@ -257,6 +290,8 @@ impl World {
         let unsure = (self.life.newest > 0).then_some(self.life.newest / HOUR);
         self.hours = vec![Hours { reached: unsure.unwrap_or(self.now / HOUR), unsure, ..Hours::default() }; count];
         self.inboxes = vec![VecDeque::new(); count];
+        self.lines = (0..count).map(|_| Line::default()).collect();
+        self.reads.clear();
         self.held_up = vec![Default::default(); count];
         self.prints = vec![Default::default(); count];
         for index in 0..count {
@@ -295,6 +330,8 @@ impl World {
             Step::Sync => self.sync()?,
             Step::Prepare => self.prepare()?,
             Step::Keep => self.keep()?,
+            Step::Read(nth) => self.read(*nth)?,
+            Step::ReadAll => self.read_all()?,
             Step::Wait(us) => {
                 self.now += us;
                 self.advance();
@@ -317,9 +354,11 @@ impl World {
             Step::Die(death) => self.die(*death)?,
             Step::DieAt { point, nth, death } => {
                 self.sudden = Some(*death);
-                let at = Point::ALL.iter().position(|known| known == point).expect("all are listed");
-                self.fuse.1.store(at, Ordering::Relaxed);
-                self.fuse.0.store(*nth, Ordering::Relaxed);
+                self.fuse.light(&Point::ALL, *point, *nth);
+            }
+            Step::DieAtMove { point, nth, death } => {
+                self.sudden = Some(*death);
+                self.move_fuse.light(&MovePoint::ALL, *point, *nth);
             }
             Step::Stop { shards } => self.stop(*shards)?,
         }
@@ -340,6 +379,9 @@ impl World {
 
     fn sudden_death(&mut self) -> Verdict {
         self.count.sudden += 1;
+        if let Some(at) = self.move_fuse.burned() {
+            *self.count.move_kills.entry(format!("{:?}", MovePoint::ALL[at])).or_default() += 1;
+        }
         let usual = Death { power: self.count.sudden.is_multiple_of(2), shards: 2, again_at: None };
         let death = self.sudden.take().unwrap_or(usual);
         self.die(death)
@@ -374,130 +416,10 @@ impl World {
         let envelope = Envelope { owner, command: command.clone(), received_at: Timestamp(received_at), reply };
         self.life.inboxes[shard].push(envelope).ok()?;
         self.numbers += 1;
-        self.inboxes[shard].push_back(self.numbers);
-        self.asked.insert(self.numbers, InFlight { owner, command, received_at, why, receiver, expected: None });
+        self.inboxes[shard].push_back(Queued::Asked(self.numbers));
+        let asked = InFlight { owner, command, received_at, why, receiver, early: None, expected: None };
+        self.asked.insert(self.numbers, asked);
         Some(self.numbers)
-    }
-
-    /// Runs a turn of a shard, and the model on the same commands.
-    fn turn(&mut self, shard: usize, now: u64) -> Verdict {
-        if self.life.is_behind() && self.guarded(|world| world.life.commit())?.is_none() {
-            return Ok(());
-        }
-        let room = self.life.room();
-        let before = self.life.tape.len();
-        let turned = catch_unwind(AssertUnwindSafe(|| self.life.turn(shard, now, room)));
-        let died = match turned {
-            Ok(()) => false,
-            Err(panic) if panic.is::<Died>() => true,
-            Err(panic) => return Err(format!("a shard panicked: {}", words(&*panic))),
-        };
-        self.shard_now[shard] = now.max(self.shard_now[shard]);
-        let moment = Moment { now: self.shard_now[shard], room };
-        let mut touched: Vec<u64> = Vec::new();
-        self.note_hour(shard, moment, &mut touched);
-        while let Some(at) = self.inboxes[shard].pop_front() {
-            let asked = &self.asked[&at];
-            match asked.command {
-                Command::Cycle { .. } => {
-                    self.hours[shard].has_books = true;
-                    self.held_up[shard].1.push_back(at);
-                    self.work(shard, moment, before, &mut touched);
-                }
-                Command::Settle { .. } => {
-                    self.held_up[shard].0.push_back(at);
-                    self.work(shard, moment, before, &mut touched);
-                }
-                Command::MeetPrints => {
-                    self.prints[shard].1.push(at);
-                    self.work(shard, moment, before, &mut touched);
-                }
-                _ => {
-                    let waited = moment.now.saturating_sub(asked.received_at);
-                    let (owner, command) = (asked.owner.0, asked.command.clone());
-                    touched.push(owner);
-                    let background = matches!(command, Command::Query(_) | Command::NoteKeyUsed { .. });
-                    if moment.room == Room::ReserveOnly && !background {
-                        self.model.note_early(owner, &mut self.hours[shard], moment.now);
-                    }
-                    let expected = self.model.take(owner, &command, moment, waited);
-                    self.expect(at, expected, before);
-                }
-            }
-        }
-        self.work(shard, moment, before, &mut touched);
-        self.match_records(before, died)?;
-        if died {
-            return self.sudden_death();
-        }
-        touched.sort_unstable();
-        touched.dedup();
-        for owner in touched {
-            let found = self.life.shards[shard].users().get(UserId(owner));
-            match (self.model.user(owner), found) {
-                (Some(expected), Some(found)) => {
-                    judge::user(expected, found, self.now, true).map_err(|why| format!("user {owner}: {why}"))?;
-                }
-                (None, None) => {}
-                (expected, _) => return Err(format!("user {owner}: known is {}", expected.is_some())),
-            }
-        }
-        self.life.shards[shard].users().check_all()
-    }
-
-    /// The feed hands a trade to all shards.
-    pub(crate) fn hand_print(&mut self, print: Print) {
-        for shard in 0..self.life.shards.len() {
-            self.life.shards[shard].print_lane().push(print);
-            self.prints[shard].0.push(print);
-        }
-        self.ask_all(|| Command::MeetPrints, Why::Print);
-    }
-
-    /// Work larger than a command: all trades, one settlement or one cycle.
-    fn work(&mut self, shard: usize, moment: Moment, before: usize, touched: &mut Vec<u64>) {
-        if moment.room == Room::None {
-            self.prints[shard].0.clear();
-            return;
-        }
-        self.note_hour(shard, moment, touched);
-        let count = self.life.shards.len();
-        let of_shard = move |id: u64| shard_of(UserId(id), count) == shard;
-        let (prints, waiting) = std::mem::take(&mut self.prints[shard]);
-        if !prints.is_empty() || !waiting.is_empty() {
-            for print in prints.iter().filter(|_| moment.room == Room::Ample) {
-                self.count.prints += self.model.print(of_shard, print, moment.now);
-            }
-            touched.extend(self.model.users.keys().copied().filter(|id| of_shard(*id)));
-            waiting.into_iter().for_each(|at| self.expect(at, Expected::Done, before));
-            return;
-        }
-        let (settlements, cycles) = &mut self.held_up[shard];
-        let Some(at) = settlements.pop_front().or_else(|| cycles.pop_front()) else { return };
-        let expected = match self.asked[&at].command {
-            Command::Settle { market } => self.model.settle(of_shard, market.0, &mut self.hours[shard], moment.now),
-            Command::Cycle { venue_now, .. } => self.model.cycle(of_shard, venue_now.0, moment),
-            _ => unreachable!("only these are held up"),
-        };
-        touched.extend(self.model.users.keys().copied().filter(|id| of_shard(*id)));
-        self.expect(at, expected, before);
-    }
-
-    /// Points are made once there was a cycle and while there is ample room.
-    fn note_hour(&mut self, shard: usize, moment: Moment, touched: &mut Vec<u64>) {
-        if moment.room != Room::Ample || !self.hours[shard].is_due(moment.now) {
-            return;
-        }
-        let count = self.life.shards.len();
-        let of_shard = move |id: u64| shard_of(UserId(id), count) == shard;
-        self.model.note_hours(of_shard, &mut self.hours[shard], moment.now);
-        self.count.hours += 1;
-        touched.extend(self.model.users.keys().copied().filter(|id| of_shard(*id)));
-    }
-
-    fn expect(&mut self, at: u64, expected: Expected, before: usize) {
-        let upto = self.base + (before + self.model.records.len()) as u64;
-        self.asked.get_mut(&at).expect("it waits").expected = Some((expected, upto));
     }
 
     pub(crate) fn beginning(&self) -> u64 {
@@ -508,8 +430,9 @@ impl World {
     fn end(mut self) -> Result<Outcome, String> {
         self.storage.fail_no_more();
         self.storage.set_capacity(None);
-        self.fuse.0.store(0, Ordering::Relaxed);
-        (self.disk_fails, self.full) = (false, false);
+        self.fuse.put_out();
+        self.move_fuse.put_out();
+        (self.disk_fails, self.full, self.heals) = (false, false, true);
         for _ in 0..8 {
             self.step(&Step::Prepare)?;
             self.step(&Step::Keep)?;
@@ -517,18 +440,34 @@ impl World {
             self.step(&Step::Commit)?;
             self.step(&Step::Sync)?;
             self.step(&Step::Commit)?;
+            self.step(&Step::ReadAll)?;
             self.flush()?;
         }
-        if !self.life.marks.is_poisoned()
-            && let Some(asked) = self.asked.values().find(|asked| asked.expected.is_some())
-        {
+        let is_poisoned = self.life.marks.is_poisoned();
+        if !is_poisoned && let Some(asked) = self.asked.values().find(|asked| asked.expected.is_some()) {
             return Err(format!("never answered: {:?}", asked.command));
         }
+        let marks = &self.life.marks;
+        let is_whole = !is_poisoned && marks.synced() == marks.appended();
+        let is_whole = is_whole && self.pending.is_empty() && self.flushing.is_none();
+        let before = self.digest();
         self.die(Death { power: true, shards: 1, again_at: None })?;
         self.count.sum(&self.durable.0);
-        let shards: Vec<_> = self.life.shards.iter().map(|shard| shard.users()).collect();
-        let state = engine::shard::digest::digest(&self.life.markets, &shards);
+        let state = self.digest();
+        if is_whole && state != before {
+            return Err("the recovered state has another digest than the one in memory".to_owned());
+        }
+        self.count.digests += u64::from(is_whole);
+        (self.count.moved, self.count.failed_moves) = self.ended.counts();
         Ok(Outcome { count: self.count, state, story: self.story.finalize().into() })
+    }
+}
+
+impl World {
+    /// Of the state in memory.
+    fn digest(&self) -> [u8; 32] {
+        let shards: Vec<_> = self.life.shards.iter().map(|shard| shard.users()).collect();
+        engine::shard::digest::digest(&self.life.markets, &shards)
     }
 }
 

@@ -16,6 +16,7 @@
 //! the open database for one look-up, one piece of a scan, or one move; nothing waits for an opening.
 
 mod check;
+mod course;
 mod fills;
 mod manifest;
 mod names;

@@ -28,6 +28,20 @@ pub struct Count {
     pub hours: u64,
     pub points: u64,
     pub generations: u64,
+    /// Orders and positions that moved to the history store, moves that ended early, and rows that shards dropped.
+    pub moved: u64,
+    pub failed_moves: u64,
+    pub dropped: u64,
+    /// Commands that were looked up, answers that were completed, and either that could not be read; writes that waited
+    /// for a look-up.
+    pub look_ups: u64,
+    pub completions: u64,
+    pub unread: u64,
+    pub waits: u64,
+    /// Kills at a point of a move, by its name.
+    pub move_kills: BTreeMap<String, u64>,
+    /// Digests of the state in memory that were compared with the recovered one.
+    pub digests: u64,
 }
 
 impl Count {
@@ -74,6 +88,15 @@ impl Count {
             hours,
             points,
             generations,
+            moved,
+            failed_moves,
+            dropped,
+            look_ups,
+            completions,
+            unread,
+            waits,
+            move_kills,
+            digests,
         } = other;
         self.steps += steps;
         self.answers += answers;
@@ -94,5 +117,16 @@ impl Count {
         self.hours += hours;
         self.points += points;
         self.generations += generations;
+        self.moved += moved;
+        self.failed_moves += failed_moves;
+        self.dropped += dropped;
+        self.look_ups += look_ups;
+        self.completions += completions;
+        self.unread += unread;
+        self.waits += waits;
+        for (point, times) in move_kills {
+            *self.move_kills.entry(point.clone()).or_default() += times;
+        }
+        self.digests += digests;
     }
 }

@@ -5,14 +5,16 @@ use super::{Died, Made, Verdict, World, words};
 use crate::judge;
 use crate::life::{Life, Recovered, recover};
 use crate::planted::Plant;
+use crate::store::{MovePoint, Rows};
 use crate::workload::Death;
 use engine::id::{MarketId, UserId};
 use engine::shard::replay::{State, fold};
 use engine::time::Timestamp;
+use host::job::{Next, Work as _};
+use host::thread::Stop;
 use journal::commit::Durability;
 use journal::recover::digest;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use wal::Point;
 
 impl World {
@@ -31,10 +33,17 @@ impl World {
     }
 
     pub(super) fn prepare(&mut self) -> Verdict {
+        let before = self.segments();
         match self.guarded(|world| world.life.spares.turn())? {
-            Some(Err(error)) if !self.disk_fails && !error.is_full() => Err(format!("the spares failed: {error}")),
-            _ => Ok(()),
+            Some(Err(error)) if !self.disk_fails && !error.is_full() => {
+                return Err(format!("the spares failed: {error}"));
+            }
+            _ => {}
         }
+        if self.segments() < before && self.move_fuse.burns(&MovePoint::ALL, MovePoint::SegmentRecycled) {
+            return self.sudden_death();
+        }
+        Ok(())
     }
 
     pub(super) fn keep(&mut self) -> Verdict {
@@ -42,14 +51,29 @@ impl World {
             return self.keep_behind();
         }
         let before = self.snapshots();
-        match self.guarded(|world| world.life.keeper.look())? {
+        let kept = self.guarded(|world| world.life.keeper.take_turn(&Stop::new()))?;
+        if let Some(why) = self.ended.wrong() {
+            return Err(why);
+        }
+        match kept {
             Some(Err(error)) if !self.disk_fails && !is_full(&error) => Err(format!("the keeper failed: {error}")),
+            Some(Ok(Next::Over)) => Err("the keeper found a state that breaks an invariant".to_owned()),
             Some(_) => {
                 self.count.snapshots += u64::from(self.snapshots() != before);
+                if self.scenario.plant == Some(Plant::DropBeforeSnapshot)
+                    && let Some(newest) = self.snapshots().last().filter(|newest| **newest == self.ended.upto())
+                {
+                    // As if it did not count yet when the rows were handed over.
+                    self.storage.take(&format!("{newest:020}.snapshot"));
+                }
                 Ok(())
             }
             None => Ok(()),
         }
+    }
+
+    fn segments(&self) -> usize {
+        self.storage.names().iter().filter(|name| name.ends_with(".wal")).count()
     }
 
     /// Leaves room for this many more bytes.
@@ -60,7 +84,7 @@ impl World {
     }
 
     /// LSNs of the existing snapshots.
-    fn snapshots(&self) -> Vec<u64> {
+    pub(super) fn snapshots(&self) -> Vec<u64> {
         let names = self.storage.names();
         names.iter().filter_map(|name| name.strip_suffix(".snapshot")?.parse().ok()).collect()
     }
@@ -110,7 +134,8 @@ impl World {
     pub(super) fn die(&mut self, death: Death) -> Verdict {
         let Death { power, again_at, .. } = death;
         let shards = self.scenario.shards.unwrap_or(death.shards);
-        self.fuse.0.store(0, Ordering::Relaxed);
+        self.fuse.put_out();
+        self.move_fuse.put_out();
         let marks = self.life.marks.clone();
         let (appended, synced, poisoned) = (marks.appended().0, marks.synced().0, marks.is_poisoned());
         let mut at_least = synced;
@@ -130,12 +155,11 @@ impl World {
         } else {
             self.storage.kill()
         }
+        self.ended.die(power);
         if let Some(nth) = again_at {
-            let at = Point::ALL.iter().position(|point| *point == Point::Recovery).expect("it is listed");
-            self.fuse.1.store(at, Ordering::Relaxed);
-            self.fuse.0.store(nth, Ordering::Relaxed);
+            self.fuse.light(&Point::ALL, Point::Recovery, nth);
             let cut_short = catch_unwind(AssertUnwindSafe(|| recover(&self.storage, &self.setup, shards).is_ok()));
-            self.fuse.0.store(0, Ordering::Relaxed);
+            self.fuse.put_out();
             match cut_short {
                 Err(panic) if !panic.is::<Died>() => return Err(format!("recovery panicked: {}", words(&*panic))),
                 _ if power => self.storage.crash(),
@@ -174,6 +198,10 @@ impl World {
 
     fn compare(&self, found: &State) -> Verdict {
         found.check_all()?;
+        let upto = found.users.iter().map(|users| users.departed_upto()).max().unwrap_or(0);
+        if upto > self.ended.upto() {
+            return Err(format!("rows up to {upto} have left, the store has them up to {}", self.ended.upto()));
+        }
         let (users, markets) = &self.durable;
         judge::markets(markets, &found.markets).map_err(|why| format!("after recovery: {why}"))?;
         let count: usize = found.users.iter().map(|users| users.len()).sum();
@@ -182,7 +210,9 @@ impl World {
         }
         for (id, expected) in users {
             let found = found.user(UserId(*id)).ok_or_else(|| format!("after recovery: user {id} is missing"))?;
-            judge::user(expected, found, self.now, false).map_err(|why| format!("after recovery: user {id}: {why}"))?;
+            let judge = |rows: &Rows<'_>| judge::user(expected, found, rows, self.now, false);
+            let judged = self.ended.judged(UserId(*id), upto, judge);
+            judged.map_err(|why| format!("after recovery: user {id}: {why}"))?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::{InFlight, Made, NEWS_PER_RECORD_MAX, Verdict, Why, World};
 use crate::judge;
 use crate::model::User;
 use engine::book::publish;
-use engine::command::Command;
+use engine::command::{Answer, Command};
 use engine::fact;
 use engine::id::MarketId;
 use engine::market::mutation::MarketMutation;
@@ -41,11 +41,20 @@ impl World {
         let (mut published, mut settled) = (Vec::new(), Vec::new());
         let waiting: Vec<u64> = self.asked.keys().copied().collect();
         for number in waiting {
-            let answer = match self.asked[&number].receiver.try_recv() {
+            let asked = self.asked.get_mut(&number).expect("listed");
+            let answer = match asked.early.take().map_or_else(|| asked.receiver.try_recv(), Ok) {
                 Err(TryRecvError::Empty) => continue,
                 answer => answer.ok(),
             };
-            let InFlight { owner, command, why, expected, .. } = self.asked.remove(&number).expect("listed");
+            let asked = self.asked.remove(&number).expect("listed");
+            if let (Some(Answer::Elsewhere(_)), Some((_, upto))) = (&answer, &asked.expected) {
+                self.told_lsn = self.told_lsn.max(*upto);
+                if let Some(Answer::Elsewhere(elsewhere)) = answer {
+                    self.complete_later(number, asked, elsewhere);
+                }
+                continue;
+            }
+            let InFlight { owner, command, why, expected, .. } = asked;
             let Some(answer) = answer else {
                 if !self.life.marks.is_poisoned() {
                     return Err(format!("an answer was dropped: {command:?}"));

@@ -25,7 +25,7 @@ pub enum StoreError {
     Unusable(Arc<StoreError>),
     /// There are no ended rows, where some must be.
     Missing,
-    /// Its ended rows are those of another log.
+    /// Its ended rows are those of another log, or of a copy of it that went on by itself.
     Foreign,
     /// Its ended rows end at an LSN before the one that is needed.
     Behind { upto: u64, needed: u64 },
@@ -52,7 +52,9 @@ impl fmt::Display for StoreError {
             StoreError::Opening => f.write_str("it is not open yet"),
             StoreError::Unusable(why) => write!(f, "it cannot be used: {why}"),
             StoreError::Missing => f.write_str("its ended rows are missing"),
-            StoreError::Foreign => f.write_str("its ended rows are those of another log"),
+            StoreError::Foreign => {
+                f.write_str("its ended rows are those of another log, or of another copy of this one")
+            }
             StoreError::Behind { upto, needed } => {
                 write!(f, "its ended rows end at LSN {upto}, and those up to {needed} are needed")
             }

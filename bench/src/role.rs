@@ -2,7 +2,7 @@
 //!
 //! A role is passed as one JSON argument, so that no options need to be composed or parsed.
 
-use crate::{beside, busy, large_hour, memory, pulse, reference, seats, server};
+use crate::{beside, busy, history, large_hour, memory, pulse, reference, seats, server};
 use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -31,6 +31,8 @@ pub enum Role {
     Busy,
     /// A process that fills its memory and measures it.
     Weigh(memory::Task),
+    /// A process whose orders end and leave its memory, which it measures.
+    Leave(history::Task),
 }
 
 /// One run of the load client that compares the orders afterwards.
@@ -74,6 +76,10 @@ impl Role {
                 Ok(())
             }
             Role::Weigh(task) => {
+                task.run();
+                Ok(())
+            }
+            Role::Leave(task) => {
                 task.run();
                 Ok(())
             }
@@ -154,6 +160,7 @@ mod tests {
             Role::Busy,
             Role::On { core: 1, role: Box::new(Role::Busy) },
             Role::Weigh(task),
+            Role::Leave(history::Task { users: 3, orders: 4 }),
         ];
         for role in &roles {
             let command = role.command();

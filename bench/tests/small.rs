@@ -93,7 +93,8 @@ fn every_scenario_runs_small_and_computes_the_same_twice() {
     println!("{} scenarios, twice, {} of them with a hash", SCENARIOS.len(), first.len());
 }
 
-/// Minutes are seconds here, two of them with a restart; a missing acknowledged order is an error.
+/// Minutes are seconds here, two of them with a restart; a missing acknowledged order is an error, and a history that
+/// differs from the model.
 #[test]
 fn endurance_runs_small() {
     let place = tempfile::tempdir().expect("a temporary directory");
@@ -103,15 +104,16 @@ fn endurance_runs_small() {
     let result = &results[0];
     assert_eq!(text(result, "scenario"), "endurance");
     let figures = result["figures"].as_object().expect("figures by name");
-    for name in ["p99.9", "memory", "disk", "checks"] {
+    for name in ["p99.9", "memory", "disk", "checks", "history"] {
         assert!(figures[name].is_string(), "{name}: {result}");
     }
     let orders = |which: &str| figures[&format!("orders {which} []")].as_f64().unwrap_or_default();
     assert!(orders("acknowledged") > 0.0, "{result}");
     assert_eq!(orders("kept"), orders("acknowledged"), "{result}");
+    assert!(text(&result["figures"], "history").starts_with("equal: 4 users"), "{result}");
     assert_eq!(result["failed"], serde_json::json!([]), "{result}");
     assert!(figures["longest restart [s]"].as_f64().is_some_and(|seconds| seconds > 0.0), "{result}");
-    println!("endurance: 9 cases");
+    println!("endurance: 11 cases");
 }
 
 /// It computes the same both times.

@@ -18,8 +18,8 @@ use crate::report::{Report, Size, timed};
 use crate::role::{Load, Role};
 use crate::seeded::Place;
 use crate::server::Server;
-use curves::Point;
 use ::history::filters::FILTERS_FOLDER;
+use curves::Point;
 use engine::user::User;
 use journal::recover;
 use serde_json::Value;
@@ -382,7 +382,8 @@ fn judge(minutes: &[Minute], size: Size, report: &mut Report) {
     let mean =
         |some: &[&Minute]| some.iter().map(|minute| minute.memory_bytes() as f64).sum::<f64>() / some.len() as f64;
     let second = quarter.min(quiet.len() - 1);
-    let (before, last) = (mean(&quiet[second..(2 * quarter).clamp(second + 1, quiet.len())]), mean(&quiet[quiet.len() - quarter..]));
+    let (before, last) =
+        (mean(&quiet[second..(2 * quarter).clamp(second + 1, quiet.len())]), mean(&quiet[quiet.len() - quarter..]));
     report.figure("memory without filters, second quarter", before, "bytes");
     report.figure("memory without filters, last quarter", last, "bytes");
     flat("memory", last / before, MEMORY_GROWTH_MAX, size, report);

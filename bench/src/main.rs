@@ -224,7 +224,8 @@ enum OnceMore {
 }
 
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, peers: with_peers, place, small, minutes, orders, once_more } = CommandLine::parse();
+    let CommandLine { scenario, json, peers: with_peers, place, small, minutes, orders, once_more } =
+        CommandLine::parse();
     if let Some(OnceMore::Role { role }) = once_more {
         return role.run().map_or_else(|error| failure(&error.to_string()), |()| ExitCode::SUCCESS);
     }

@@ -107,15 +107,7 @@ pub struct Out<F> {
 
 impl<F: FnMut(UserId, Timestamp, &[u8])> Out<F> {
     pub fn new(record: F) -> Out<F> {
-        Out {
-            record,
-            orders: Vec::new(),
-            refused: 0,
-            cycles: 0,
-            record_bytes: 0,
-            look_ups: Vec::new(),
-            key: None,
-        }
+        Out { record, orders: Vec::new(), refused: 0, cycles: 0, record_bytes: 0, look_ups: Vec::new(), key: None }
     }
 }
 

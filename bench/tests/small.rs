@@ -111,9 +111,10 @@ fn endurance_runs_small() {
     assert!(orders("acknowledged") > 0.0, "{result}");
     assert_eq!(orders("kept"), orders("acknowledged"), "{result}");
     assert!(text(&result["figures"], "history").starts_with("equal: 4 users"), "{result}");
+    assert!(orders("that left memory") > 0.0, "{result}");
     assert_eq!(result["failed"], serde_json::json!([]), "{result}");
     assert!(figures["longest restart [s]"].as_f64().is_some_and(|seconds| seconds > 0.0), "{result}");
-    println!("endurance: 11 cases");
+    println!("endurance: 12 cases");
 }
 
 /// It computes the same both times.

@@ -58,7 +58,11 @@ fn panel(points: &[Point], top: f64, (title, colour): (&str, &str), of: fn(&Poin
         let bytes = line as f64 * step;
         let (at, label) = (y(bytes), bytes / divisor);
         add(format_args!("<line x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\" stroke=\"#dddddd\"/>"));
-        add(format_args!("<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label} {unit}</text>", LEFT - 6.0, at + 4.0));
+        add(format_args!(
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label} {unit}</text>",
+            LEFT - 6.0,
+            at + 4.0
+        ));
     }
     for (minute, word) in points.iter().enumerate().filter_map(|(minute, point)| Some((minute, point.restart?))) {
         let at = x(minute as f64 + 0.5);
@@ -90,7 +94,13 @@ fn scale(most: u64) -> (f64, &'static str, f64) {
     let power = 10_f64.powi(least.log10().floor() as i32);
     let step = [1.0, 2.0, 5.0, 10.0].map(|times| times * power).into_iter().find(|step| *step >= least);
     let step = step.unwrap_or(10.0 * power);
-    let (unit, divisor) = if step >= 1e9 { ("GB", 1e9) } else if step >= 1e6 { ("MB", 1e6) } else { ("kB", 1e3) };
+    let (unit, divisor) = if step >= 1e9 {
+        ("GB", 1e9)
+    } else if step >= 1e6 {
+        ("MB", 1e6)
+    } else {
+        ("kB", 1e3)
+    };
     (step, unit, divisor)
 }
 
@@ -131,7 +141,8 @@ mod tests {
                 })
                 .collect();
             let picture = svg(&points);
-            let curves: Vec<&str> = picture.split("points=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+            let curves: Vec<&str> =
+                picture.split("points=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
             assert_eq!(curves.len(), 2);
             for curve in curves {
                 let places: Vec<(f64, f64)> = curve

@@ -11,9 +11,9 @@ use crate::role::Role;
 use crate::seeded::Place;
 use crate::server::{Server, TICK_MICROS};
 use crate::world::World;
+use ::journal::recover;
 use engine::amount::TickSize;
 use engine::id::OrderId;
-use ::journal::recover;
 
 const ROUNDS: usize = 5;
 /// Rounds of a stream behind ended orders, which are made again for each.

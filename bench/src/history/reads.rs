@@ -51,7 +51,8 @@ pub fn in_process(servers: &Servers, size: Size, report: &mut Report) {
         let at = if is_warm { chance.below(served.ended.len() as u64) as usize } else { number };
         let (user, order) = served.ended[at];
         let begun = Instant::now();
-        let found = reader.of(user, upto).order(order).expect("the store is whole").expect("every ended order is there");
+        let found =
+            reader.of(user, upto).order(order).expect("the store is whole").expect("every ended order is there");
         if is_warm {
             nanos.saturating_record(begun.elapsed().as_nanos() as u64);
         }

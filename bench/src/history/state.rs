@@ -4,8 +4,8 @@ use super::{Served, Servers};
 use crate::journal::Journal;
 use crate::report::{Report, Size, timed};
 use crate::server::Server;
-use engine::format::Formats;
 use ::journal::{checkpoint, recover};
+use engine::format::Formats;
 use wal::{Files, Lsn, Snapshots};
 
 const ROUNDS: usize = 5;

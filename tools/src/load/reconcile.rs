@@ -202,10 +202,8 @@ impl OfUser<'_> {
         let mut trades = Trades::of(self.model, self.orders);
         let mut export = Export::default();
         let path = "/v1/export/trades.csv?wallet_id=api";
-        let read = self
-            .ask
-            .stream(path, self.key, |bytes| export.take(bytes, |trade| trades.take(trade, self.found)))
-            .await?;
+        let read =
+            self.ask.stream(path, self.key, |bytes| export.take(bytes, |trade| trades.take(trade, self.found))).await?;
         if let Err(why) = read.and_then(|()| export.end()) {
             return Ok(Err(why));
         }
@@ -256,12 +254,7 @@ impl OfUser<'_> {
             let sum = |of: fn(&Fill) -> &str| detail.fills.iter().map(|fill| micros(of(fill))).sum::<Option<i64>>();
             found.compare("orders with another sum of fills", name, sum(|fill| &fill.quantity), row.filled);
             for (what, order, fills, model) in [
-                (
-                    "orders with another notional",
-                    micros(&detail.notional),
-                    sum(|fill| &fill.notional),
-                    row.notional,
-                ),
+                ("orders with another notional", micros(&detail.notional), sum(|fill| &fill.notional), row.notional),
                 ("orders with another fee", micros(&detail.fee), sum(|fill| &fill.fee), row.fee),
             ] {
                 found.compare(what, name, order, model);
@@ -299,7 +292,12 @@ impl OfUser<'_> {
             let [cash, value, total, pnl] =
                 [&point.cash_balance, &point.position_value, &point.total_value, &point.pnl].map(|text| micros(text));
             let parts = cash.zip(value).map(|(cash, value)| cash + value);
-            self.found.compare("points of equity that are not cash and positions", name, total, parts.unwrap_or_default());
+            self.found.compare(
+                "points of equity that are not cash and positions",
+                name,
+                total,
+                parts.unwrap_or_default(),
+            );
             let begun = total.zip(pnl).map(|(total, pnl)| total - pnl);
             self.found.compare("points of equity with another beginning", name, begun, starting);
         }

@@ -47,7 +47,8 @@ impl Export {
                 _ => {}
             }
         }
-        let rows = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&self.rest[..complete]).into_records();
+        let rows =
+            ReaderBuilder::new().has_headers(false).flexible(true).from_reader(&self.rest[..complete]).into_records();
         for row in rows {
             let row = row.map_err(|error| format!("the export is not CSV: {error}"))?;
             match self.columns {
@@ -75,7 +76,8 @@ impl Export {
 fn columns(header: &StringRecord) -> Result<[usize; COLUMNS.len()], String> {
     let mut places = [0; COLUMNS.len()];
     for (name, place) in COLUMNS.iter().zip(&mut places) {
-        *place = header.iter().position(|column| column == *name).ok_or(format!("the export lacks the column {name}"))?;
+        *place =
+            header.iter().position(|column| column == *name).ok_or(format!("the export lacks the column {name}"))?;
     }
     Ok(places)
 }
@@ -102,7 +104,9 @@ fn trade(row: &StringRecord, columns: [usize; COLUMNS.len()]) -> Result<Trade, S
             fee: micros(fee)?,
         })
     };
-    read().ok_or_else(|| format!("the export has a row that cannot be read: {}", row.iter().collect::<Vec<_>>().join(",")))
+    read().ok_or_else(|| {
+        format!("the export has a row that cannot be read: {}", row.iter().collect::<Vec<_>>().join(","))
+    })
 }
 
 /// Sums of a user's trades.

@@ -79,7 +79,11 @@ fn a_planted_fault_is_named() {
     let with = |row: &'static str| csv(&[&[row][..], &ROWS[..]].concat());
     let changed = |from: &str, to: &str| csv(&ROWS).replacen(from, to, 1);
     let rows = [
-        ("a lost row", without(3), "1 orders whose trades have another quantity: load-a-0-0 (6000000 instead of 10000000)"),
+        (
+            "a lost row",
+            without(3),
+            "1 orders whose trades have another quantity: load-a-0-0 (6000000 instead of 10000000)",
+        ),
         ("all rows lost", csv(&[]), "2 orders whose trades have another quantity"),
         ("another price", changed("3.00", "3.01"), "another notional: load-a-0-0 (5010000 instead of 5000000)"),
         ("another fee", changed("0.05", "0.06"), "another fee: load-a-0-1 (60000 instead of 50000)"),

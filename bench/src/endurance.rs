@@ -276,7 +276,7 @@ fn write_keys(place: &Place) -> PathBuf {
     path
 }
 
-/// How the server is restarted in the middle of a minute, of so many.
+/// How the server is restarted in the middle of a minute; `None` if it is not.
 fn restart_in(minute: usize, minutes: usize) -> Option<&'static str> {
     let place = (1..=RESTARTS.len()).position(|part| minute == part * minutes / (RESTARTS.len() + 1))?;
     Some(RESTARTS[place])

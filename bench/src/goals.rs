@@ -113,7 +113,7 @@ pub const GOALS: &[Goal] = &[
     least("history", "H8 ", "trades.csv", 300_000.0, "rows a second"),
     most("history", "H8 ", "memory more", 64.0, "MiB"),
     most("history", "H8 ", "p99 of orders beside it", 1.3, "×"),
-    most("history", "H9 ", "P9 behind ended orders beside none", 1.1, "×"),
+    most("history", "H9 ", "P9 after many ended orders beside after none", 1.1, "×"),
     most("history", "H10 ", "written for an ended order", 2_000.0, "bytes"),
 ];
 

@@ -8,9 +8,9 @@
 //! |---|---|
 //! | `past.rs` | – : worlds with orders that have left memory |
 //! | `rows.rs` | H2, H3, H10: bytes of an ended order in memory, on disk, and written |
-//! | `state.rs` | H4, H5: start and snapshot behind many of them |
+//! | `state.rs` | H4, H5: start and snapshot with many of them |
 //! | `reads.rs` | H7, H8: one of them, and all of a user |
-//! | `orders.rs` | H6, H9: orders beside the mover, and behind many ended ones |
+//! | `orders.rs` | H6, H9: orders beside the mover, and after many ended ones |
 
 mod orders;
 mod past;
@@ -52,7 +52,7 @@ pub fn run(size: Size, orders: usize, report: &mut Report) {
     reads::over_http(&servers, running, size, report);
     reads::exports(size, orders, report);
     orders::beside_the_mover(size, report);
-    orders::behind_ended_ones(size, orders, report);
+    orders::after_ended_ones(size, orders, report);
     report.note("ended orders", format!("{orders}, each with a client order id of 36 characters and one fill"));
     report.note("servers", size.pick(SMALL_CROWD, CROWD).to_string());
     report.rate_note(format!("{ONE_BY_ONE}; over HTTP as each row says"));

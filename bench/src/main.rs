@@ -199,7 +199,7 @@ struct CommandLine {
     /// Length of `endurance` in minutes.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(endurance::MINUTES_MIN as u64..=10_000))]
     minutes: u64,
-    /// Ended orders behind which `history` measures.
+    /// Ended orders of `history`.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=1_000_000_000))]
     orders: u64,
     #[command(subcommand)]

@@ -135,7 +135,7 @@ fn history_runs_small() {
         "one order by its id over HTTP: p50 of an ended one beside an open one",
         "trades.csv of one user [rows a second]",
         "orders: p99 beside trades.csv, of its value without",
-        "one operation of P9 behind ended orders: time beside that behind none",
+        "one operation of P9 after many ended orders: time beside that after none",
         "written for an ended order: log, snapshots, store and its merges [bytes]",
     ];
     for name in names {

@@ -1,4 +1,4 @@
-//! Orders beside the mover, and behind many ended ones.
+//! Orders beside the mover, and after many ended ones.
 
 use super::past::{Past, Store, look_up};
 use crate::book::{Going, books};
@@ -16,7 +16,7 @@ use engine::amount::TickSize;
 use engine::id::OrderId;
 
 const ROUNDS: usize = 5;
-/// Rounds of a stream behind ended orders, which are made again for each.
+/// Rounds of a stream after ended orders, which are made again for each.
 const STREAM_ROUNDS: usize = 3;
 /// Connections of the orders beside the mover.
 const CONNECTIONS: usize = 64;
@@ -104,8 +104,8 @@ pub fn beside_the_mover(size: Size, report: &mut Report) {
     }
 }
 
-/// H9: the stream of P9, with every order's id, behind ended orders and behind none.
-pub fn behind_ended_ones(size: Size, orders: usize, report: &mut Report) {
+/// H9: the stream of P9, with every order's id, after many ended orders and after none.
+pub fn after_ended_ones(size: Size, orders: usize, report: &mut Report) {
     let (operations, _) = stream(size.pick(3_000, 1_000_000));
     let users = size.pick(10, 1_000);
     let mut known: [Vec<OrderId>; 2] = Default::default();
@@ -145,10 +145,10 @@ pub fn behind_ended_ones(size: Size, orders: usize, report: &mut Report) {
             (0..2).for_each(|at| rates[at].push(operations.len() as f64 / seconds[at]));
         }
     }
-    for (at, what) in ["none", "ended orders"].into_iter().enumerate() {
-        report.figure(&format!("one operation of P9 behind {what}"), 1e9 / median(&rates[at]), "ns");
+    for (at, what) in ["no ended orders", "many ended orders"].into_iter().enumerate() {
+        report.figure(&format!("one operation of P9 after {what}"), 1e9 / median(&rates[at]), "ns");
     }
-    report.ratio_to_itself("one operation of P9 behind ended orders: time beside that behind none", ratios);
+    report.ratio_to_itself("one operation of P9 after many ended orders: time beside that after none", ratios);
     report.figure("operations that the store was asked for", look_ups as f64, "");
     report.note("memory in process", PREFAULTED);
 }

@@ -1,4 +1,4 @@
-//! Start and snapshot of a server behind many ended orders, beside one with few.
+//! Start and snapshot of a server with many ended orders, beside one with few.
 
 use super::{Served, Servers};
 use crate::journal::Journal;

@@ -258,7 +258,7 @@ fn read_runs(folder: &Path) -> Result<Vec<Run>, String> {
     let lines = BufReader::new(file).lines().enumerate().map(|(number, line)| {
         let line = line.map_err(|error| format!("{}: {error}", path.display()))?;
         let run: Option<Run> = serde_json::from_str(&line).ok().filter(|run: &Run| run.version == VERSION);
-        run.ok_or_else(|| format!("{}: line {} is no run of this version", path.display(), number + 1))
+        run.ok_or_else(|| format!("{}: line {} is not a run of this version", path.display(), number + 1))
     });
     lines.collect()
 }
@@ -322,7 +322,7 @@ impl Model {
             let Ok(at) = of else {
                 return Err(format!("{}: an order was cancelled that it lacks", path.display()));
             };
-            // An acknowledged one counts, whatever followed.
+            // An acknowledged one counts, with any others after it.
             if orders[at].cancel != Some(What::Cancelled) {
                 orders[at].cancel = Some(cancel.what);
             }
@@ -455,7 +455,7 @@ mod tests {
         assert!(error.contains("was cancelled that it lacks"), "{error}");
         for text in ["{}\n", "\n", "not JSON\n", "{\"version\":2,\"run\":\"a\",\"since\":\"\",\"tokens\":[]}\n"] {
             fs::write(place.path().join(RUNS_FILE), text).expect("room");
-            assert!(Model::open(place.path()).err().is_some_and(|error| error.contains("line 1 is no run")), "{text}");
+            assert!(Model::open(place.path()).err().is_some_and(|error| error.contains("line 1 is not a run")), "{text}");
         }
         fs::remove_file(place.path().join(RUNS_FILE)).expect("it is there");
         assert!(Model::open(place.path()).is_err());

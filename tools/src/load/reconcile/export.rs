@@ -36,7 +36,7 @@ impl Export {
     /// Passes on the rows that these bytes complete.
     ///
     /// # Errors
-    /// One sentence for what is no export, and for one that was cut.
+    /// One sentence for what is not an export, and for one that was cut.
     pub fn take(&mut self, bytes: &[u8], mut each: impl FnMut(Trade)) -> Result<(), String> {
         self.rest.extend_from_slice(bytes);
         let (mut is_quoted, mut complete) = (false, 0);

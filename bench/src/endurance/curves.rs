@@ -90,7 +90,7 @@ fn panel(points: &[Point], top: f64, (title, colour): (&str, &str), of: fn(&Poin
 /// The distance of the lines of a scale that holds this many bytes: 1, 2 or 5 times a power of ten. Then their unit, and
 /// its bytes.
 fn scale(most: u64) -> (f64, &'static str, f64) {
-    let least = most.max(1) as f64 / STEPS;
+    let least = (most as f64).max(STEPS) / STEPS;
     let power = 10_f64.powi(least.log10().floor() as i32);
     let step = [1.0, 2.0, 5.0, 10.0].map(|times| times * power).into_iter().find(|step| *step >= least);
     let step = step.unwrap_or(10.0 * power);

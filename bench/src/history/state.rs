@@ -2,10 +2,14 @@
 
 use super::{Served, Servers};
 use crate::journal::Journal;
+use crate::memory;
 use crate::report::{Report, Size, timed};
 use crate::server::Server;
 use ::journal::{checkpoint, recover};
 use engine::format::Formats;
+use engine::shard::snapshot;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use wal::{Files, Lsn, Snapshots};
 
 const ROUNDS: usize = 5;
@@ -42,10 +46,20 @@ pub fn snapshots(servers: &Servers, size: Size, report: &mut Report) {
         }
     }
     journal.tend();
+    let copies = [0, 1].map(|at: usize| {
+        let path = place.path().join(format!("copy-{at}"));
+        let mut file = BufWriter::new(File::create(&path).expect("room for a snapshot"));
+        let shards: Vec<_> = states[at].users.iter().collect();
+        let written = snapshot::write(Formats::Newest, &states[at].markets, &shards, &mut file);
+        written.and_then(|_| file.flush()).expect("room for a snapshot");
+        memory::copy_bytes(&path) as f64
+    });
     for (at, served) in [&servers.few, &servers.many].into_iter().enumerate() {
         report.middle(&format!("snapshot with {} ended orders", served.count), &millis[at], "ms");
         report.figure(&format!("its size with {} ended orders", served.count), bytes[at] as f64, "bytes");
+        report.figure(&format!("keeper's copy with {} ended orders", served.count), copies[at], "bytes");
     }
+    report.figure("keeper's copy with many ended orders: bytes beside few", copies[1] / copies[0], "×");
     report.ratio_to_itself("snapshot with many ended orders: time beside few", times);
     report.figure("snapshot with many ended orders: bytes beside few", bytes[1] as f64 / bytes[0] as f64, "×");
 }

@@ -129,35 +129,64 @@ fn ours(operations: &[Operation], users: usize, books_count: usize, size: Size, 
     let mut world = World::with_books(books_count as u32, TickSize(10), books(), &mut record);
     let mut out = Out::new(record);
     world.add_traders(users, &mut out);
-    out.orders = vec![OrderId(0); operations.len()];
-    // A cancel needs the id of its order: unless the ids are known, commands are made one by one.
-    let chunk = if known.is_empty() { 1 } else { CHUNK };
-    let ring = Ring::new(RING_SLOTS);
-    let mut seconds = 0.0;
-    for (number, operations) in operations.chunks(chunk).enumerate() {
-        if number * chunk % CHUNK == 0 {
-            journal.borrow_mut().tend();
-            // Counted per book up to the one book's operations: none of many books has as many by the end of the
-            // stream.
-            if books_count == ONE {
-                world.show_books(MarketId(0));
-            }
-        }
-        let orders = if known.is_empty() { &out.orders } else { known };
-        let made = operations.iter().enumerate();
-        let envelopes: Vec<_> = made
-            .map(|(at, operation)| {
-                let market = MarketId(((number * chunk + at) % books_count) as u32);
-                envelope(&world, market, number * chunk + at, *operation, users, orders)
-            })
-            .collect();
-        seconds += timed(|| world.turn(&ring, envelopes, &mut out)).0;
-    }
-    assert_eq!(out.refused, cancels_in_vain(operations), "everything else does something");
+    let going = Going { world: &mut world, out: &mut out, books_count };
+    let seconds = going.go(operations, known, || journal.borrow_mut().tend(), |_, _| {});
     let takes = operations.iter().filter(|operation| matches!(operation, Operation::Take { .. })).count();
     assert!(world.fills_count() >= takes, "every take fills: {} of {takes}", world.fills_count());
     let (orders, digest) = (std::mem::take(&mut out.orders), world.digest());
     Ran { seconds, orders, digest, world }
+}
+
+/// A world through which the stream goes.
+pub struct Going<'a, F> {
+    pub world: &'a mut World,
+    pub out: &'a mut Out<F>,
+    pub books_count: usize,
+}
+
+impl<F: FnMut(UserId, Timestamp, &[u8])> Going<'_, F> {
+    /// Seconds of the operations; the ids of their orders are in the output. With `known` ids commands are queued, without
+    /// they run one by one, since a cancel needs the id of its order. `tend` maintains the log between them, and `finish`
+    /// runs what a chunk of commands left undone, as part of the time.
+    pub fn go(
+        self,
+        operations: &[Operation],
+        known: &[OrderId],
+        mut tend: impl FnMut(),
+        mut finish: impl FnMut(&mut World, &mut Out<F>),
+    ) -> f64 {
+        let Going { world, out, books_count } = self;
+        let users = world.traders.len();
+        out.orders = vec![OrderId(0); operations.len()];
+        let chunk = if known.is_empty() { 1 } else { CHUNK };
+        let ring = Ring::new(RING_SLOTS);
+        let (mut seconds, refused) = (0.0, out.refused);
+        for (number, operations) in operations.chunks(chunk).enumerate() {
+            if number * chunk % CHUNK == 0 {
+                tend();
+                // Counted per book up to the one book's operations: none of many books has as many by the end of the
+                // stream.
+                if books_count == ONE {
+                    world.show_books(MarketId(0));
+                }
+            }
+            let orders = if known.is_empty() { &out.orders } else { known };
+            let made = operations.iter().enumerate();
+            let envelopes: Vec<_> = made
+                .map(|(at, operation)| {
+                    let market = MarketId(((number * chunk + at) % books_count) as u32);
+                    envelope(world, market, number * chunk + at, *operation, users, orders)
+                })
+                .collect();
+            seconds += timed(|| {
+                world.turn(&ring, envelopes, out);
+                finish(world, out);
+            })
+            .0;
+        }
+        assert_eq!(out.refused - refused, cancels_in_vain(operations), "everything else does something");
+        seconds
+    }
 }
 
 /// Cancels of an order that was cancelled before. Orders of our users are never taken, so there are no others.
@@ -173,7 +202,7 @@ fn cancels_in_vain(operations: &[Operation]) -> u64 {
 }
 
 /// The venue's books of both outcomes, each the mirror of the other.
-fn books() -> Vec<Book> {
+pub fn books() -> Vec<Book> {
     let size = Qty::from_shares(LEVEL_SHARES);
     let side = |price: fn(u16) -> u16| (1..=REACH).map(|away| (Price(10 * price(away)), size)).collect();
     let book = |outcome| Book { outcome, bids: side(|away| MID - away), asks: side(|away| MID + away) };

@@ -56,17 +56,18 @@ pub fn run(size: Size, report: &mut Report) {
 }
 
 /// The block device of a path.
-struct Device(PathBuf);
+pub struct Device(PathBuf);
 
 impl Device {
-    fn under(place: &Path) -> Option<Device> {
+    /// `None` if its file system is on no block device with a counter.
+    pub fn under(place: &Path) -> Option<Device> {
         let number = fs::metadata(place).ok()?.dev();
         let device = Device(stat_of(number));
         device.0.exists().then_some(device)
     }
 
     /// Since it was attached.
-    fn written_bytes(&self) -> u64 {
+    pub fn written_bytes(&self) -> u64 {
         let stat = fs::read_to_string(&self.0).expect("the device still exists");
         sectors_written(&stat).expect("a device counts its sectors") * SECTOR_BYTES
     }
@@ -85,7 +86,7 @@ fn sectors_written(stat: &str) -> Option<u64> {
 }
 
 /// Bytes that this process caused the kernel to write, in whole pages; 0 where the kernel does not report it.
-fn caused_bytes() -> u64 {
+pub fn caused_bytes() -> u64 {
     let account = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = account.lines().find_map(|line| line.strip_prefix("write_bytes: "));
     line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)

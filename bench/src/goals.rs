@@ -98,6 +98,23 @@ pub const GOALS: &[Goal] = &[
     least("growth", "growth", "in process, beside the small size", 0.4, "×"),
     least("growth", "growth", "over HTTP, beside the small size", 0.85, "×"),
     most("growth", "start with 1 M", "start over 1 M open orders, and linear", 1.0, "s"),
+    most("endurance", "H1 ", "memory of the last quarter beside the second", 1.05, "×"),
+    most("endurance", "H1 ", "p99.9 of the last quarter beside the first", 1.5, "×"),
+    most("history", "H2 ", "memory that an ended order leaves", 2.0, "bytes"),
+    most("history", "H3 ", "an ended order on disk, merged", 300.0, "bytes"),
+    most("history", "H4 ", "start with many ended orders beside few", 1.2, "×"),
+    most("history", "H4 ", "start on top of the open segment", 1.0, "s"),
+    most("history", "H5 ", "time of a snapshot with many ended orders beside few", 1.2, "×"),
+    most("history", "H5 ", "bytes of it beside few", 1.2, "×"),
+    least("history", "H6 ", "rate of orders beside the mover, of that without", 0.95, "×"),
+    most("history", "H7 ", "one order by its id from the store, p50", 30.0, "µs"),
+    most("history", "H7 ", "one order by its id from the store, p99", 300.0, "µs"),
+    most("history", "H7 ", "over HTTP beside an open one", 2.0, "×"),
+    least("history", "H8 ", "trades.csv", 300_000.0, "rows a second"),
+    most("history", "H8 ", "memory more", 64.0, "MiB"),
+    most("history", "H8 ", "p99 of orders beside it", 1.3, "×"),
+    most("history", "H9 ", "P9 after many ended orders beside after none", 1.1, "×"),
+    most("history", "H10 ", "written for an ended order", 2_000.0, "bytes"),
 ];
 
 const fn least(scenario: &'static str, row: &'static str, what: &'static str, value: f64, unit: &'static str) -> Goal {
@@ -122,7 +139,7 @@ impl fmt::Display for Goal {
         let Goal { what, unit, .. } = self;
         write!(f, "{what}: {word} {value} {unit}")?;
         match self.row.split(' ').next() {
-            Some(number) if number.starts_with(['P', 'A']) => write!(f, " ({number})"),
+            Some(number) if number.starts_with(['P', 'A', 'H']) => write!(f, " ({number})"),
             _ => Ok(()),
         }
     }
@@ -177,7 +194,7 @@ mod tests {
     fn each_goal_belongs_to_a_scenario() {
         for goal in GOALS {
             let is_known = crate::SCENARIOS.iter().any(|scenario| scenario.name == goal.scenario);
-            assert!(is_known || goal.scenario == crate::large_hour::NAME, "{goal}");
+            assert!(is_known || crate::APART.iter().any(|(name, _)| *name == goal.scenario), "{goal}");
         }
         assert_eq!(
             of("walk").map(Goal::to_string).collect::<Vec<_>>(),

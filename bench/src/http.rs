@@ -471,8 +471,11 @@ pub struct Client {
 impl Client {
     /// `name` is part of all its client ids.
     pub fn new(name: &str, key: &str, token: &str) -> Client {
-        let mut client =
-            Client { head: String::new(), orders: Orders::new(name.to_owned(), token), body: String::new() };
+        Client::with(Orders::new(name.to_owned(), token), key)
+    }
+
+    pub fn with(orders: Orders, key: &str) -> Client {
+        let mut client = Client { head: String::new(), orders, body: String::new() };
         client.speak_as(key);
         client
     }

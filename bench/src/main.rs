@@ -5,8 +5,8 @@
 //! one run, and prints ratios with their least and greatest values. Each result carries machine facts and, if the work
 //! is deterministic, a hash of what was computed: two runs of the same work must show the same hash. Every scenario
 //! also has a small size, which the tests run, so that none rots. With `--peers` libraries of other projects run the
-//! same work in the same run (`peers`). `endurance` takes as long as its option says, `large_hour` writes 17 GB: neither is
-//! part of `all`.
+//! same work in the same run (`peers`). `endurance` and `history` take as long as their options say, `large_hour` writes 17 GB:
+//! they are not part of `all`.
 
 mod acks;
 mod answer;
@@ -31,6 +31,7 @@ mod frames;
 mod goals;
 mod growth;
 mod hear;
+mod history;
 mod hostile;
 mod hour;
 mod http;
@@ -169,6 +170,13 @@ const SCENARIOS: &[Scenario] = &[
     },
 ];
 
+/// Names and questions of those that are not part of `all`.
+const APART: [(&str, &str); 3] = [
+    (endurance::NAME, endurance::QUESTION),
+    (history::NAME, history::QUESTION),
+    (large_hour::NAME, large_hour::QUESTION),
+];
+
 /// Benchmarks of papertape.
 #[derive(clap::Parser)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = scenarios())]
@@ -189,8 +197,11 @@ struct CommandLine {
     #[arg(long)]
     small: bool,
     /// Length of `endurance` in minutes.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(endurance::MINUTES_MIN as u64..=10_000))]
     minutes: u64,
+    /// Ended orders of `history`.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=1_000_000_000))]
+    orders: u64,
     #[command(subcommand)]
     once_more: Option<OnceMore>,
 }
@@ -198,7 +209,7 @@ struct CommandLine {
 /// The questions of all scenarios.
 fn scenarios() -> String {
     let rows = SCENARIOS.iter().map(|scenario| (scenario.name, scenario.question));
-    let rows = rows.chain([(endurance::NAME, endurance::QUESTION), (large_hour::NAME, large_hour::QUESTION)]);
+    let rows = rows.chain(APART);
     rows.fold("Scenarios:".to_owned(), |text, (name, question)| format!("{text}\n  {name:<12}{question}"))
 }
 
@@ -213,16 +224,18 @@ enum OnceMore {
 }
 
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, peers: with_peers, place, small, minutes, once_more } = CommandLine::parse();
+    let CommandLine { scenario, json, peers: with_peers, place, small, minutes, orders, once_more } =
+        CommandLine::parse();
     if let Some(OnceMore::Role { role }) = once_more {
         return role.run().map_or_else(|error| failure(&error.to_string()), |()| ExitCode::SUCCESS);
     }
     let wanted = scenario.unwrap_or_default();
     let chosen: Vec<_> = SCENARIOS.iter().filter(|scenario| wanted == "all" || scenario.name == wanted).collect();
-    let (endures, is_large) = (wanted == endurance::NAME, wanted == large_hour::NAME);
-    if chosen.is_empty() && !endures && !is_large {
+    let apart = APART.iter().find(|(name, _)| *name == wanted);
+    if chosen.is_empty() && apart.is_none() {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-        let names = format!("all, {}, and separately {}, {}", names.join(", "), endurance::NAME, large_hour::NAME);
+        let apart: Vec<_> = APART.iter().map(|(name, _)| *name).collect();
+        let names = format!("all, {}, and separately {}", names.join(", "), apart.join(", "));
         return failure(&format!("there is no scenario {wanted:?}; there are: {names}"));
     }
     // Some peers are programs, which the run installs.
@@ -248,13 +261,12 @@ fn main() -> ExitCode {
     for scenario in chosen {
         written = written.and(runs.run(scenario.name, scenario.question, scenario.run));
     }
-    if endures {
-        written = runs.run(endurance::NAME, endurance::QUESTION, |size, report| {
-            endurance::run(size, minutes as usize, report);
+    if let Some((name, question)) = apart {
+        written = runs.run(name, question, |size, report| match *name {
+            endurance::NAME => endurance::run(size, minutes as usize, report),
+            history::NAME => history::run(size, orders as usize, report),
+            _ => large_hour::run(size, report),
         });
-    }
-    if is_large {
-        written = runs.run(large_hour::NAME, large_hour::QUESTION, large_hour::run);
     }
     println!("load at the end {}", machine::load());
     match written {
@@ -277,10 +289,11 @@ mod tests {
     #[test]
     fn the_help_names_every_scenario_with_its_question() {
         let help = CommandLine::command().render_long_help().to_string();
-        for (name, question) in SCENARIOS.iter().map(|scenario| (scenario.name, scenario.question)) {
+        let rows = SCENARIOS.iter().map(|scenario| (scenario.name, scenario.question));
+        for (name, question) in rows.chain(APART.into_iter().take(APART.len() - 1)) {
             assert!(help.contains(&format!("  {name:<12}{question}\n")), "{name}: {help}");
         }
         assert!(help.trim_end().ends_with(large_hour::QUESTION), "{help}");
-        println!("scenarios in the help: {} cases", SCENARIOS.len() + 2);
+        println!("scenarios in the help: {} cases", SCENARIOS.len() + APART.len());
     }
 }

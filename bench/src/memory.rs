@@ -135,6 +135,11 @@ fn weigh(filling: Filling, users: usize, orders: usize, snapshot: &Path) -> Weig
     Weighed { users_bytes: number(users_bytes), orders_bytes: number(orders_bytes), hash: hash.to_owned() }
 }
 
+/// Bytes of the checkpoint keeper's copy of a state, of which `snapshot` is a snapshot.
+pub fn copy_bytes(snapshot: &Path) -> u64 {
+    weigh(Filling::Copy, 0, 0, snapshot).orders_bytes
+}
+
 fn own_bytes() -> u64 {
     machine::anonymous_bytes(std::process::id()).expect("this program runs")
 }

@@ -10,19 +10,26 @@ pub struct Orders {
     /// Prefix of its client ids, unique for the user.
     name: String,
     token: String,
+    /// One in this many is filled immediately.
+    fills_every: u64,
     made: u64,
 }
 
 impl Orders {
     pub fn new(name: String, token: &str) -> Orders {
-        Orders { name, token: token.to_owned(), made: 0 }
+        Orders { name, token: token.to_owned(), fills_every: FILLS_EVERY, made: 0 }
+    }
+
+    /// Each of them is filled immediately.
+    pub fn all_filled(self) -> Orders {
+        Orders { fills_every: 1, ..self }
     }
 
     /// Writes the next one.
     pub fn write(&mut self, out: &mut String) {
         self.made += 1;
-        let cents = if self.made.is_multiple_of(FILLS_EVERY) { 51 } else { 1 + self.made * 7 % 40 };
-        let Orders { name, token, made } = self;
+        let cents = if self.made.is_multiple_of(self.fills_every) { 51 } else { 1 + self.made * 7 % 40 };
+        let Orders { name, token, made, .. } = self;
         write!(
             out,
             "{{\"token_id\":\"{token}\",\"side\":\"BUY\",\"order_type\":\"limit\",\"price\":\"0.{cents:02}\",\

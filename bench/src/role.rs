@@ -2,7 +2,7 @@
 //!
 //! A role is passed as one JSON argument, so that no options need to be composed or parsed.
 
-use crate::{beside, busy, large_hour, memory, pulse, reference, seats, server};
+use crate::{beside, busy, history, large_hour, memory, pulse, reference, seats, server};
 use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -27,10 +27,14 @@ pub enum Role {
     On { core: usize, role: Box<Role> },
     /// The load client.
     Load(Load),
+    /// The load client, which compares a model with the history of a server.
+    Reconcile { url: String, keys: PathBuf, model: PathBuf },
     /// A process that computes while it is enabled.
     Busy,
     /// A process that fills its memory and measures it.
     Weigh(memory::Task),
+    /// A process whose orders end and leave its memory, which it measures.
+    Leave(history::Task),
 }
 
 /// One run of the load client that compares the orders afterwards.
@@ -45,6 +49,8 @@ pub struct Load {
     pub mix: String,
     /// Output file of its figures.
     pub json: PathBuf,
+    /// Folder of the model of all orders.
+    pub model: PathBuf,
 }
 
 /// The load client, with the options of `papertape load`.
@@ -69,11 +75,20 @@ impl Role {
                 role.run()
             }
             Role::Load(load) => load.run(),
+            Role::Reconcile { url, keys, model } => {
+                let [keys, model] = [keys, model].map(|path| path.display().to_string());
+                let Kit { load } = Kit::parse_from(["load", "--url", &url, "--keys", &keys, "--check-history", &model]);
+                load.run().map_err(|error| error.to_string().into())
+            }
             Role::Busy => {
                 busy::be();
                 Ok(())
             }
             Role::Weigh(task) => {
+                task.run();
+                Ok(())
+            }
+            Role::Leave(task) => {
                 task.run();
                 Ok(())
             }
@@ -103,8 +118,8 @@ impl FromStr for Role {
 
 impl Load {
     fn run(self) -> Result<(), Box<dyn Error>> {
-        let Load { url, keys, connections, seconds, rate, mix, json } = self;
-        let [keys, json] = [keys, json].map(|path| path.display().to_string());
+        let Load { url, keys, connections, seconds, rate, mix, json, model } = self;
+        let [keys, json, model] = [keys, json, model].map(|path| path.display().to_string());
         let rate = rate.map_or("max".to_owned(), |rate| format!("{rate:.0}"));
         let (connections, seconds) = (connections.to_string(), seconds.to_string());
         let Kit { load } = Kit::parse_from([
@@ -124,6 +139,8 @@ impl Load {
             &mix,
             "--json",
             &json,
+            "--model",
+            &model,
         ]);
         load.run().map_err(|error| error.to_string().into())
     }
@@ -143,6 +160,7 @@ mod tests {
             rate: Some(1e3),
             mix: "rest=100".into(),
             json: "-x".into(),
+            model: "m".into(),
         };
         let task =
             memory::Task { filling: memory::Filling::Copy, users: 1, orders: 2, snapshot: "--users 7 \"é\"".into() };
@@ -151,9 +169,11 @@ mod tests {
             Role::Reference { kind: reference::Kind::Echo, template: None },
             Role::Load(load.clone()),
             Role::Load(Load { rate: None, ..load }),
+            Role::Reconcile { url: "http://127.0.0.1:1".into(), keys: "k".into(), model: "m n".into() },
             Role::Busy,
             Role::On { core: 1, role: Box::new(Role::Busy) },
             Role::Weigh(task),
+            Role::Leave(history::Task { users: 3, orders: 4 }),
         ];
         for role in &roles {
             let command = role.command();

@@ -31,8 +31,12 @@ pub struct Kept {
 impl Place {
     /// With this many users, each with one key and ten million dollars, in the log of a server that is not running yet.
     pub fn seeded(users_count: usize, size: Size) -> Place {
+        Place::seeded_in(users_count, size.pick(1 << 20, 64 << 20))
+    }
+
+    /// The same with segments of this size.
+    pub fn seeded_in(users_count: usize, segment_bytes: u64) -> Place {
         let place = tempfile::tempdir().expect("a temporary directory");
-        let segment_bytes = size.pick(1 << 20, 64 << 20);
         let keys = seed(&place.path().join("data"), segment_bytes, users_count);
         Place { place, segment_bytes, keys }
     }

@@ -8,8 +8,11 @@ use engine::command::{
     Answer, Command, CreateUser, Envelope, IdSource, IssueKey, Placement, PlacementTerms, RequestIdentity,
     RequestedPrice, Secret, Size, Sweeps,
 };
+use engine::departed::Departures;
 use engine::directory::Directory;
 use engine::id::{InstrumentId, KeyId, MARKETS, MarketId, OrderId, Outcome, UserId};
+use engine::look_up::LookUp;
+use engine::look_up::filters::Filters;
 use engine::market::Markets;
 use engine::market::catalog::Catalog;
 use engine::market::mutation::MarketMutation;
@@ -97,12 +100,14 @@ pub struct Out<F> {
     /// Completed matching cycles.
     pub cycles: u64,
     pub record_bytes: u64,
+    /// Commands that need rows which have left memory, by step. Later commands of their users wait.
+    pub look_ups: Vec<(usize, LookUp)>,
     key: Option<KeyId>,
 }
 
 impl<F: FnMut(UserId, Timestamp, &[u8])> Out<F> {
     pub fn new(record: F) -> Out<F> {
-        Out { record, orders: Vec::new(), refused: 0, cycles: 0, record_bytes: 0, key: None }
+        Out { record, orders: Vec::new(), refused: 0, cycles: 0, record_bytes: 0, look_ups: Vec::new(), key: None }
     }
 }
 
@@ -126,8 +131,9 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Outbox<usize> for Out<F> {
                 }
             }
             Answer::Key(view) => self.key = Some(view.id),
-            Answer::Created(_) => {}
+            Answer::Created(_) | Answer::Done => {}
             Answer::Cycled { .. } => self.cycles += 1,
+            Answer::LookUp(look_up) => self.look_ups.push((step, LookUp::clone(look_up))),
             _ => self.refused += 1,
         }
     }
@@ -313,6 +319,23 @@ impl World {
         while self.shard.has_work() {
             self.shard.turn(&self.nothing, self.now, out);
         }
+    }
+
+    /// Asks these filters about names that are not in memory.
+    pub fn filter_with(&mut self, filters: Arc<dyn Filters>) {
+        self.shard.filter_with(filters);
+    }
+
+    /// Drops rows that are in a history store.
+    pub fn depart<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, departures: Arc<Departures>, out: &mut Out<F>) {
+        let command = Command::Depart(departures);
+        self.take(Envelope { owner: MARKETS, command, received_at: self.now, reply: usize::MAX }, out);
+        self.go_on(out);
+    }
+
+    /// Continues what waits and what is larger than a turn.
+    pub fn go_on<F: FnMut(UserId, Timestamp, &[u8])>(&mut self, out: &mut Out<F>) {
+        while self.shard.turn(&self.nothing, self.now, out) {}
     }
 
     /// Markets and users.

@@ -93,7 +93,8 @@ fn every_scenario_runs_small_and_computes_the_same_twice() {
     println!("{} scenarios, twice, {} of them with a hash", SCENARIOS.len(), first.len());
 }
 
-/// Minutes are seconds here, two of them with a restart; a missing acknowledged order is an error.
+/// Minutes are seconds here, two of them with a restart; a missing acknowledged order is an error, and a history that
+/// differs from the model.
 #[test]
 fn endurance_runs_small() {
     let place = tempfile::tempdir().expect("a temporary directory");
@@ -103,15 +104,50 @@ fn endurance_runs_small() {
     let result = &results[0];
     assert_eq!(text(result, "scenario"), "endurance");
     let figures = result["figures"].as_object().expect("figures by name");
-    for name in ["p99.9", "memory", "disk", "checks"] {
+    for name in ["p99.9", "memory", "disk", "checks", "history"] {
         assert!(figures[name].is_string(), "{name}: {result}");
     }
     let orders = |which: &str| figures[&format!("orders {which} []")].as_f64().unwrap_or_default();
     assert!(orders("acknowledged") > 0.0, "{result}");
     assert_eq!(orders("kept"), orders("acknowledged"), "{result}");
+    assert!(text(&result["figures"], "history").starts_with("equal: 4 users"), "{result}");
+    assert!(orders("that left memory") > 0.0, "{result}");
     assert_eq!(result["failed"], serde_json::json!([]), "{result}");
     assert!(figures["longest restart [s]"].as_f64().is_some_and(|seconds| seconds > 0.0), "{result}");
-    println!("endurance: 9 cases");
+    println!("endurance: 12 cases");
+}
+
+/// It computes the same both times.
+#[test]
+fn history_runs_small() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let results = ["first.json", "second.json"].map(|name| run("history", &place.path().join(name))["results"].clone());
+    let result = &results[0][0];
+    assert_eq!((text(result, "scenario"), results[0].as_array().map(Vec::len)), ("history", Some(1)));
+    let figures = result["figures"].as_object().expect("figures by name");
+    let names = [
+        "memory that an ended order leaves, shard and keeper's copy [bytes]",
+        "an ended order on disk, merged [bytes]",
+        "start with many ended orders: time beside few",
+        "snapshot with many ended orders: time beside few",
+        "orders over HTTP: rate beside the mover, of that without",
+        "one order by its id, from the store [ns]",
+        "one order by its id over HTTP: p50 of an ended one beside an open one",
+        "trades.csv of one user [rows a second]",
+        "orders: p99 beside trades.csv, of its value without",
+        "one operation of P9 after many ended orders: time beside that after none",
+        "written for an ended order: log, snapshots, store and its merges [bytes]",
+    ];
+    for name in names {
+        assert!(!figures[name].is_null(), "{name}: {result}");
+    }
+    for result in results.iter().map(|results| &results[0]) {
+        assert_eq!(result["failed"], serde_json::json!([]), "{result}");
+        assert!(SAID.iter().all(|word| !text(result, word).is_empty()), "{result}");
+    }
+    assert!(results[0][0]["hash"].is_string(), "{result}");
+    assert_eq!(results[0][0]["hash"], results[1][0]["hash"]);
+    println!("history: {} cases", names.len() + 4);
 }
 
 #[test]

@@ -40,6 +40,7 @@
 //! | [`admin_listener`] | the listener for monitors and operators: metrics, and the admin namespace of this server |
 //! | `directory_venue` | the venues of a data directory |
 //! | `ended` | threads that read rows which have left memory |
+//! | [`moving`] | the mover of ended rows, with the history store and the filters over its names |
 //! | [`incidents`], [`uptime`] | what the operator reports; samples of each minute |
 //! | `simulation` | the parts of the simulation routes outside of the edge |
 //! | [`demo`], [`banner`] | the demo user and the lines that a start prints |
@@ -66,7 +67,7 @@ pub mod jobs;
 pub mod layout;
 pub mod listeners;
 pub mod metrics;
-mod moving;
+pub mod moving;
 mod publishing;
 pub mod rebuild;
 pub mod restore;

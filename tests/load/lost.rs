@@ -9,7 +9,7 @@ use tests::json::{at, int};
 
 /// Runs a load and kills the server in the middle of it.
 #[track_caller]
-fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::Server, Value, String) {
+pub fn killed(site: &mut Site, args: &[&str], comes_back: bool) -> (tests::server::Server, Value, String) {
     let mut server = site.place.start();
     let address = server.address();
     let mut load = site.load(&url(&server), args);

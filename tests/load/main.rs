@@ -4,6 +4,7 @@
 
 mod figures;
 mod lost;
+mod model;
 mod refused;
 
 use serde_json::Value;

@@ -9,6 +9,7 @@
 //! | `drive.rs`, `course.rs`, `lane.rs`, `pace.rs` | when an operation is sent, and on which connection |
 //! | `tally.rs`, `stalls.rs` | counts, and when answers came late |
 //! | `check.rs` | compares the client's orders with the server's |
+//! | `model.rs`, `reconcile.rs` | what the client knows of each order, in files, and its comparison with the server's history |
 //! | `outcome.rs`, `facts.rs`, `text.rs`, `page.rs`, `chart.rs` | the report |
 //! | `destination.rs` | output files |
 
@@ -24,12 +25,14 @@ mod instrument;
 mod keys;
 mod kind;
 mod lane;
+mod model;
 mod open;
 mod options;
 mod outcome;
 mod pace;
 mod page;
 mod protocol;
+mod reconcile;
 mod stalls;
 mod tally;
 mod text;
@@ -46,6 +49,7 @@ use destination::Destination;
 use drive::Plan;
 use instrument::Instrument;
 use keys::Keys;
+use model::{Model, ModelWriter};
 use options::{Mix, Rate, Target};
 use outcome::{Outcome, RunOptions};
 use protocol::{Protocol, Transport};
@@ -103,6 +107,14 @@ pub struct Load {
     /// Cancel the orders of this run that still rest at its end.
     #[arg(long)]
     clean: bool,
+    /// Append to this folder what every order was as it was answered, for --check-history. Several runs on one server may
+    /// share it.
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
+    /// Without a run: compare the model in this folder with the server's history, the oldest orders by their ids, every row of
+    /// trades.csv, the profile analysis and the equity of each user.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["model", "check", "clean", "report", "json"])]
+    check_history: Option<PathBuf>,
 }
 
 impl Load {
@@ -118,6 +130,10 @@ impl Load {
         let signals = Signals::catch()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let local = LocalSet::new();
+        if let Some(folder) = &self.check_history {
+            let model = Model::open(folder)?;
+            return local.block_on(&runtime, signals.unless_ended(self.reconcile(&model)))?;
+        }
         match &self.check {
             Some(Check::Earlier(orders)) => {
                 let compared = local.block_on(&runtime, signals.unless_ended(self.compare(orders)))??;
@@ -144,6 +160,17 @@ impl Load {
         Ok(())
     }
 
+    /// Compares a model with the server's history.
+    async fn reconcile(&self, model: &Model) -> Result<(), Failure> {
+        let mut ask = Ask::open(&self.url).await?;
+        let found = reconcile::reconcile(&mut ask, &self.keys, model).await?;
+        found.lines().iter().for_each(print_line);
+        match found.is_equal() {
+            true => Ok(()),
+            false => Err("the model and the history on the server are not equal".into()),
+        }
+    }
+
     async fn compare(&self, orders: &Orders) -> Result<Compared, String> {
         let mut ask = Ask::open(&self.url).await?;
         check::compare(&mut ask, &self.keys, orders).await
@@ -157,15 +184,19 @@ impl Load {
 
         let World { mut ask, key, since, instruments, mut server } = signals.unless_ended(self.world()).await??;
         let protocol = Protocol { transport: self.transport, authority: self.url.authority.clone() };
+        let run = run_name()?;
+        let tokens = || instruments.iter().map(|instrument| instrument.token.clone()).collect();
+        let model = self.model.as_ref().map(|folder| ModelWriter::begin(folder, &run, &since, tokens())).transpose()?;
         let course = Course::new(
             ask.address(),
             protocol,
             self.keys.clone(),
-            run_name()?,
+            run,
             self.mix,
             self.pipeline as usize,
             Tally::new(self.duration),
         );
+        *course.model.borrow_mut() = model;
         let course = Rc::new(course);
         let Load { rate, duration, connections, clean, .. } = *self;
         let plan = Plan { connections: connections as usize, rate, duration, clean };
@@ -192,6 +223,9 @@ impl Load {
         // Health is public and not rate-limited: a server that does not answer it is not running.
         let is_gone = signals.unless_ended(server_time(&mut ask, &key)).await.is_ok_and(|time| time.is_err());
         let mut failed = is_gone.then(|| "the server was gone at the end of the run".to_owned());
+        if let Some(Err(why)) = course.model.take().map(ModelWriter::end) {
+            failed.get_or_insert(why);
+        }
         if self.check.is_some() {
             match signals.unless_ended(check::compare(&mut ask, &self.keys, &outcome.orders)).await {
                 Ok(Ok(compared)) => outcome.compared = Some(compared),

@@ -104,6 +104,15 @@ pub fn sizes(folder: &Path) -> Result<Sizes, StoreError> {
     Ok(Sizes { tables, ended, ended_upto, journal_bytes: store.journal_bytes()?, earlier_files })
 }
 
+/// Merges the files of ended rows in the folder of a history until each table has the fewest bytes. Rewrites all of them.
+/// The directory must be stopped and locked by the caller.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn merge(folder: &Path) -> Result<(), StoreError> {
+    Store::open_existing(folder, CACHE_BYTES)?.spaces()?.merge()
+}
+
 fn secs_of(table: Table) -> u64 {
     if table == Table::Minutes { 60 } else { 3_600 }
 }

@@ -47,7 +47,7 @@ mod store;
 #[cfg(test)]
 mod testing;
 
-pub use check::{Checked, Damage, EndedSize, Sizes, TableSize, check, sizes};
+pub use check::{Checked, Damage, EndedSize, Sizes, TableSize, check, merge, sizes};
 pub use earlier::is_earlier;
 pub use ended::{EndedOf, EndedReader, EndedStore, EndedWriter, Rebuilt, Sources, UserRows, id_hash};
 pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};

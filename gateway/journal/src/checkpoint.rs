@@ -238,8 +238,11 @@ impl<S: Storage> Keeper<S> {
     }
 
     /// Folds the log up to `upto`, checks all invariants of that state, writes a snapshot, and publishes which segments
-    /// are unnecessary now. The newest snapshot covers the records up to `newest`.
-    pub(crate) fn checkpoint(&mut self, newest: Lsn, upto: Lsn) -> Result<(), RecoverError> {
+    /// are unnecessary now. The newest snapshot covers the records up to `newest`; `upto` is on the device.
+    ///
+    /// # Errors
+    /// [`RecoverError`]; what was folded is kept.
+    pub fn checkpoint(&mut self, newest: Lsn, upto: Lsn) -> Result<(), RecoverError> {
         // A digest may have been made of a later state, all of it on the device.
         let upto = self.state.as_ref().map_or(upto, |(_, folded, _)| upto.max(*folded));
         if let Some(rests) = &self.rests {

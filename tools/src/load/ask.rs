@@ -109,6 +109,46 @@ impl Ask {
         Err(format!("{}{path} was refused {TRIES_MAX} times because the server was full", self.target))
     }
 
+    /// Passes on the body of an answer piece by piece; the inner error is the refusal of the request, or that of `each`.
+    pub async fn stream(
+        &mut self,
+        path: &str,
+        key: &str,
+        mut each: impl FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<Result<(), String>, String> {
+        let failed = |why: String| format!("{}{path}: {why}", self.target);
+        for _ in 0..TRIES_MAX {
+            // A connection of its own, since a half-read answer would occupy another.
+            let mut sender = connect(self.address).await.map_err(failed)?;
+            let request = Request::get(path).header(HOST, &self.target.authority).header("X-API-Key", key);
+            let request = request.body(Empty::new()).map_err(|error| failed(error.to_string()))?;
+            let late = || failed(format!("no answer within {} s", PATIENCE.as_secs()));
+            let answered = timeout(PATIENCE, sender.send_request(request)).await.map_err(|_| late())?;
+            let answer = answered.map_err(|error| failed(error.to_string()))?;
+            let (status, retry_after) = (answer.status(), retry_after(&answer));
+            let mut body = answer.into_body();
+            match status {
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                    sleep(retry_after).await;
+                    continue;
+                }
+                StatusCode::OK => {}
+                _ => {
+                    let text = body.collect().await.map_err(|error| failed(error.to_string()))?.to_bytes();
+                    return Ok(Err(format!("{path} answers {}", shown(status, &text))));
+                }
+            }
+            while let Some(frame) = timeout(PATIENCE, body.frame()).await.map_err(|_| late())? {
+                let frame = frame.map_err(|error| failed(error.to_string()))?;
+                if let Some(Err(why)) = frame.data_ref().map(|data| each(data)) {
+                    return Ok(Err(format!("{path}: {why}")));
+                }
+            }
+            return Ok(Ok(()));
+        }
+        Err(failed(format!("refused {TRIES_MAX} times because the server was full")))
+    }
+
     async fn get(&mut self, path: &str, key: &str) -> Result<(StatusCode, Duration, Bytes), String> {
         // The server closes an idle connection without notice; the second one is new.
         for last in [false, true] {

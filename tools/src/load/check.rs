@@ -108,7 +108,7 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    fn add(&mut self, id: impl FnOnce() -> String) {
+    pub fn add(&mut self, id: impl FnOnce() -> String) {
         self.count += 1;
         if self.ids.len() < NAMED_MAX {
             self.ids.push(id());

@@ -1,9 +1,11 @@
 //! What all connections of a run share: its phase, its counts, and the operations in flight.
 
 use super::keys::Keys;
+use super::model::{ModelWriter, OrderName, Row, What};
 use super::options::Mix;
 use super::protocol::Protocol;
 use super::tally::Tally;
+use super::trader::{Action, Verdict};
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -32,6 +34,8 @@ pub struct Course {
     pub pipeline: usize,
     pub phase: Cell<Phase>,
     pub tally: RefCell<Tally>,
+    /// Where the model of the orders goes, if one is written.
+    pub model: RefCell<Option<ModelWriter>>,
     begun: Cell<Instant>,
     /// Offered, and neither answered nor given up.
     under_way: Cell<u64>,
@@ -57,6 +61,7 @@ impl Course {
             pipeline,
             phase: Cell::new(Phase::Handed),
             tally: RefCell::new(tally),
+            model: RefCell::new(None),
             begun: Cell::new(Instant::now()),
             under_way: Cell::new(0),
             idle: Notify::new(),
@@ -71,6 +76,26 @@ impl Course {
     /// Since the beginning.
     pub fn now(&self) -> Duration {
         self.begun.get().elapsed()
+    }
+
+    /// Adds an operation of a connection to the model; `answer` is the whole answer, empty without one.
+    pub fn note(&self, lane: usize, action: Action, verdict: Verdict, answer: &[u8]) {
+        let mut model = self.model.borrow_mut();
+        let Some(model) = &mut *model else { return };
+        let is_cancel = matches!(action, Action::Cancel { .. });
+        let what = match (verdict, is_cancel) {
+            (Verdict::Refused { .. }, _) | (Verdict::Killed, true) => return,
+            (Verdict::Done, true) => What::Cancelled,
+            (Verdict::There | Verdict::Unknown, true) => What::CancelUnknown,
+            (Verdict::Done | Verdict::There, false) => What::There,
+            (Verdict::Killed, false) => What::Killed,
+            (Verdict::Unknown, false) => What::Unknown,
+        };
+        let order = action.order();
+        let name = OrderName { run: model.run(), lane: lane as u16, number: order.number };
+        let row = Row::new(self.keys.users[order.user as usize].user_id, name, what, action.traded());
+        let placed = (verdict == Verdict::Done && !is_cancel).then(|| self.protocol.placed(answer)).flatten();
+        model.add(&placed.and_then(|placed| row.answered(&placed)).unwrap_or(row));
     }
 
     /// One more operation is in flight.

@@ -228,6 +228,7 @@ impl Lane {
                     let Flight { action, due, .. } = flight.ok_or("an answer without an operation")?;
                     let verdict = Verdict::of(answer.status, answer.code, answer.order_exists);
                     desk.trader.record(action, verdict);
+                    self.course.note(self.number, action, verdict, &received[taken..taken + answer.bytes]);
                     let succeeded = is_success(answer.status);
                     let mut tally = self.course.tally.borrow_mut();
                     tally.answered(action.kind(), due, now, answer.status, answer.code, succeeded);
@@ -256,6 +257,7 @@ impl Lane {
         tally.broken(why);
         for flight in desk.flying.drain(..) {
             desk.trader.record(flight.action, Verdict::Unknown);
+            self.course.note(self.number, flight.action, Verdict::Unknown, &[]);
             tally.kinds[flight.action.kind() as usize].unanswered += 1;
             self.course.finish(1);
         }

@@ -4,6 +4,8 @@
 
 use crate::frame;
 use clap::ValueEnum;
+use serde::Deserialize;
+use std::borrow::Cow;
 use std::fmt;
 use std::io::Write as _;
 use std::mem::MaybeUninit;
@@ -72,7 +74,40 @@ pub struct Answer<'a> {
     pub last: bool,
 }
 
+/// An order as the answer to its placement shows it; amounts as decimals.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Placed<'a> {
+    pub order_id: u64,
+    /// Average of the fills; without one the limit.
+    #[serde(borrow)]
+    pub price: Cow<'a, str>,
+    pub notional: Cow<'a, str>,
+    pub fee: Cow<'a, str>,
+    pub requested_quantity: Cow<'a, str>,
+    pub filled_quantity: Cow<'a, str>,
+}
+
 impl Protocol {
+    /// The order in the whole answer to a placement that succeeded; `None` if it shows none.
+    pub fn placed<'a>(&self, answer: &'a [u8]) -> Option<Placed<'a>> {
+        #[derive(Deserialize)]
+        struct Framed<'a> {
+            #[serde(borrow)]
+            result: Placed<'a>,
+        }
+        const HEAD_END: &[u8] = b"\r\n\r\n";
+        match self.transport {
+            Transport::Rest => {
+                let body = &answer[find(answer, HEAD_END)? + HEAD_END.len()..];
+                serde_json::from_slice(body).ok()
+            }
+            Transport::Ws => {
+                let framed: Framed<'_> = serde_json::from_slice(frame::read(answer)?.payload).ok()?;
+                Some(framed.result)
+            }
+        }
+    }
+
     /// Requests the server's health, which is public and not rate-limited.
     pub fn greet(&self, out: &mut Vec<u8>) {
         for part in ["GET /v1/health HTTP/1.1\r\nHost: ", &self.authority, "\r\n\r\n"] {
@@ -251,6 +286,39 @@ mod tests {
         protocol(Transport::Rest).greet(&mut out);
         assert_eq!(String::from_utf8_lossy(&out), "GET /v1/health HTTP/1.1\r\nHost: venue:8080\r\n\r\n");
         println!("operations: {} cases", rows.len() + 3);
+    }
+
+    #[test]
+    fn an_order_is_read_from_its_answer() {
+        let order = r#"{"order_id":7,"status":"FILLED","price":"0.42","quantity":"50","notional":"21.00","fee":"0.609","requested_quantity":"50","filled_quantity":"50"}"#;
+        let http = |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes();
+        let framed = |payload: &str| {
+            let mut bytes = vec![frame::TEXT, 126];
+            bytes.extend_from_slice(&(payload.len() as u16).to_be_bytes());
+            bytes.extend_from_slice(payload.as_bytes());
+            bytes
+        };
+        let result = format!(r#"{{"id":1,"status":200,"result":{order},"rate":{{}}}}"#);
+        let padded = format!(r#"{{"id":1,"status":200,"padding":"{}"}}"#, "x".repeat(200));
+        let short = order.replace(r#""fee":"0.609","#, "");
+        let rows = [
+            (Transport::Rest, http(order), true),
+            (Transport::Rest, http(&short), false),
+            (Transport::Rest, http("{}"), false),
+            (Transport::Rest, http("not JSON"), false),
+            (Transport::Rest, b"HTTP/1.1 200 OK\r\n".to_vec(), false),
+            (Transport::Ws, framed(&result), true),
+            (Transport::Ws, framed(&padded), false),
+            (Transport::Ws, framed(&result)[..40].to_vec(), false),
+        ];
+        for (transport, bytes, is_there) in &rows {
+            let placed = protocol(*transport).placed(bytes);
+            assert_eq!(placed.is_some(), *is_there, "{transport} {}", String::from_utf8_lossy(bytes));
+            if let Some(placed) = placed {
+                assert_eq!((placed.order_id, &*placed.notional, &*placed.filled_quantity), (7, "21.00", "50"));
+            }
+        }
+        println!("orders in answers: {} cases", rows.len());
     }
 
     fn answer(bytes: usize, status: u16, code: Option<&str>) -> Answer<'_> {

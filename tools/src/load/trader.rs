@@ -4,6 +4,7 @@
 use super::fate::{Fate, Fates};
 use super::instrument::Instrument;
 use super::kind::Kind;
+use super::model::Sort;
 use super::protocol::is_success;
 use edge::http::code::{Code, Effect};
 use std::collections::VecDeque;
@@ -33,6 +34,16 @@ impl Action {
             Action::Rest { .. } => Kind::Rest,
             Action::Buy { .. } | Action::Sell { .. } => Kind::Cross,
             Action::Cancel { .. } => Kind::Cancel,
+        }
+    }
+
+    /// How it is traded, and the place of its instrument; that of a cancel is not known.
+    pub fn traded(self) -> (Sort, u16) {
+        match self {
+            Action::Rest { instrument, .. } => (Sort::Rest, instrument as u16),
+            Action::Buy { instrument, .. } => (Sort::Buy, instrument as u16),
+            Action::Sell { instrument, .. } => (Sort::Sell, instrument as u16),
+            Action::Cancel { .. } => (Sort::Rest, 0),
         }
     }
 

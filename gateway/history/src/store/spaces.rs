@@ -203,8 +203,10 @@ impl Spaces {
         self.space(space).expect("it is made").remove(key).expect("removed");
     }
 
-    /// Merges everything.
-    #[cfg(test)]
+    /// Merges the files of each keyspace.
+    ///
+    /// # Errors
+    /// [`StoreError`].
     pub fn merge(&self) -> Result<(), StoreError> {
         Space::ALL.iter().filter_map(|space| self.space(*space)).try_for_each(|space| Ok(space.major_compact()?))
     }

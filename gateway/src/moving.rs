@@ -210,8 +210,10 @@ impl journal::mover::EndedStore for Moving {
     }
 
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+        self.names()?;
         self.room.check(leaving)?;
         self.store.belongs_to(self.needed.log, users)?;
+        self.writer.ready()?;
         // Names first: a name without rows costs a look-up in vain, and after a crash between the two, filters that lack
         // names would have to be made again from all rows.
         let names = self.names()?;

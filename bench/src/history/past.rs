@@ -13,9 +13,11 @@ use engine::id::{MarketId, OrderId, Outcome, UserId};
 use engine::mutation::codec;
 use engine::order::Side;
 use engine::ring::Ring;
+use engine::shard::bound::EndedBound;
 use engine::time::Timestamp;
 use engine::user::{User, Users};
 use gateway::config::Config;
+use gateway::metrics::history::EndedFigures;
 use gateway::moving::{self, Needed};
 use history::filters::OpenFilters;
 use history::{EndedReader, Fills, History};
@@ -109,7 +111,14 @@ impl Past {
                 let filters = OpenFilters::default();
                 world.filter_with(Arc::new(filters.clone()));
                 reader = Some(history.ended().reader(needed.log));
-                moving::mover(&config, &history.ended(), &filters, needed, &[inbox.clone()], &clock)
+                let figures = EndedFigures {
+                    bound: Arc::new(EndedBound::new(config.history.hot_bytes_max, 1)),
+                    mover: Arc::default(),
+                    reads: Arc::default(),
+                    store: history.ended(),
+                    filters,
+                };
+                moving::mover(&config, &figures, needed, &[inbox.clone()], &clock)
             }
         };
         let snapshots = Snapshots::of_start(&storage).expect("the log was just made");

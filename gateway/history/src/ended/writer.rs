@@ -67,6 +67,25 @@ impl EndedWriter {
         self.store.upto()
     }
 
+    /// Whether rows can be written now, as far as that is known before.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`], [`StoreError::Busy`], [`StoreError::Opening`], [`StoreError::Unusable`].
+    pub fn ready(&self) -> Result<(), StoreError> {
+        self.opened().map(drop)
+    }
+
+    fn opened(&self) -> Result<Arc<Opened>, StoreError> {
+        if let Some(why) = &self.refused {
+            return Err(StoreError::Refused(why.clone()));
+        }
+        let opened = self.store.opened()?;
+        if opened.spaces.is_busy() {
+            return Err(StoreError::Busy);
+        }
+        Ok(opened)
+    }
+
     /// Stores the rows of `leaving`, which `users` still has, as rows that ended up to LSN `upto`. They are durable and
     /// were read back when it returns. Each user is there at most once.
     ///
@@ -76,10 +95,7 @@ impl EndedWriter {
     /// [`StoreError::Unusable`]: nothing was written. After any other error this writer answers [`StoreError::Refused`];
     /// that of a later process repeats the move.
     pub fn write(&mut self, users: &Users, leaving: &[Leaving], upto: u64) -> Result<(), StoreError> {
-        if let Some(why) = &self.refused {
-            return Err(StoreError::Refused(why.clone()));
-        }
-        let opened = self.store.opened()?;
+        let opened = self.opened()?;
         let source = Source::of(users, leaving, upto)?;
         // The engine may panic where files are damaged; its caller has other work.
         let moved = catch_unwind(AssertUnwindSafe(|| {
@@ -109,9 +125,6 @@ impl EndedWriter {
         }
         if source.lsn < manifest.newest_lsn() {
             return Err(StoreError::Ahead { upto: manifest.newest_lsn(), end: source.lsn });
-        }
-        if opened.spaces.is_busy() {
-            return Err(StoreError::Busy);
         }
         Ok((manifest, source.plan(opened)?))
     }

@@ -1,7 +1,7 @@
 //! The readers of rows that have left memory: a few threads beside the core. Each serves one request after the other;
 //! without work they sleep. Commands go before answers: others of their user wait for them, and each reads a few rows.
 
-use edge::ended_rows::{EndedAnswer, EndedRows, FoundCommand, Unread, answered};
+use edge::ended_rows::{EndedAnswer, EndedRows, FoundCommand, HistoryFrom, Unread, answered};
 use engine::command::{Answer, Envelope};
 use engine::look_up::LookUp;
 use engine::shard::elsewhere::Elsewhere;
@@ -66,6 +66,7 @@ impl EndedSource for EndedReader {
 /// The readers. They end when this is dropped.
 pub struct EndedReaders {
     queue: Arc<Queue>,
+    shown: Arc<HistoryFrom>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -119,9 +120,19 @@ impl EndedReaders {
         EndedReaders::waiting(count, source, OPENS_WITHIN)
     }
 
+    /// Says from when on history is shown.
+    pub fn showing(mut self, shown: Arc<HistoryFrom>) -> EndedReaders {
+        self.shown = shown;
+        self
+    }
+
     /// The same; an answer waits for a source that is being opened for this time.
     fn waiting(count: usize, source: impl EndedSource, opens_within: Duration) -> io::Result<EndedReaders> {
-        let mut readers = EndedReaders { queue: Arc::default(), threads: Vec::with_capacity(count) };
+        let mut readers = EndedReaders {
+            queue: Arc::default(),
+            shown: Arc::default(),
+            threads: Vec::with_capacity(count),
+        };
         let shared =
             Shared { source, opens_within, is_open: AtomicBool::new(false), has_failed: AtomicBool::new(false) };
         let shared = Arc::new(shared);
@@ -144,6 +155,10 @@ impl EndedRows for EndedReaders {
         let read = ask(&mut self.queue.waiting.lock().commands, look_up);
         self.queue.news.notify_one();
         read
+    }
+
+    fn history_from(&self) -> Option<&HistoryFrom> {
+        Some(&self.shown)
     }
 }
 

@@ -1,20 +1,24 @@
 //! Connects the mover (`journal::mover`) with the history store, the filters over its names, and the shards.
 
 use crate::config::Config;
+use crate::config::KeepSettings;
+use edge::ended_rows::HistoryFrom;
 use edge::engine_client::Reply;
 use engine::command::{Command, Envelope};
 use engine::departed::Leaving;
-use engine::id::MARKETS;
+use engine::id::{MARKETS, UserId};
 use engine::look_up::filters::keys_of;
 use engine::ring::Ring;
+use engine::time::UtcDay;
 use engine::user::Users;
 use history::filters::{FILTERS_FOLDER, FilterError, FilterWriter, OpenFilters};
 use history::{EndedStore, EndedWriter, StoreError};
 use host::clock::Clock;
-use journal::mover::{DropRows, Mover};
+use journal::mover::{AskCut, DropRows, Mover};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use wal::Lsn;
 
 /// What the recovered state and the log say about rows that have left memory.
@@ -36,6 +40,7 @@ pub fn mover(
     needed: Needed,
     inboxes: &[Arc<Ring<Envelope<Reply>>>],
     clock: &Clock,
+    shown: Arc<HistoryFrom>,
 ) -> Mover {
     let moving = Moving {
         writer: store.writer(needed.log),
@@ -50,8 +55,20 @@ pub fn mover(
         store: store.clone(),
         needed,
         fits: false,
+        cut: Cutting { keep: config.history.keep, shown, to: UtcDay(0), warned: false },
     };
     Mover::new(Box::new(moving), config.history.window, drop_rows(inboxes.to_vec(), clock.clone()))
+        .cutting(ask_cut(inboxes[0].clone(), clock.clone()))
+}
+
+/// Asks one shard to journal that history is kept from a day on.
+fn ask_cut(inbox: Arc<Ring<Envelope<Reply>>>, clock: Clock) -> AskCut {
+    Box::new(move |day| {
+        let (sender, answer) = sync_channel(1);
+        let command = Command::CutHistory { day };
+        let envelope = Envelope { owner: MARKETS, command, received_at: clock.now(), reply: Reply::Thread(sender) };
+        inbox.push(envelope).is_ok().then_some(answer)
+    })
 }
 
 /// Hands rows to every shard. A shard that gets them twice, because the queue of another was full, passes over those that
@@ -76,6 +93,18 @@ struct Moving {
     needed: Needed,
     /// The store has the rows that this start needs.
     fits: bool,
+    cut: Cutting,
+}
+
+/// The oldest days.
+struct Cutting {
+    keep: KeepSettings,
+    /// What answers say.
+    shown: Arc<HistoryFrom>,
+    /// The first day that the store keeps, as far as was asked of it.
+    to: UtcDay,
+    /// The days that are always kept take more than the bound; logged once.
+    warned: bool,
 }
 
 /// The names of rows that have left memory.
@@ -158,6 +187,49 @@ impl journal::mover::EndedStore for Moving {
         let ids_from = self.names.ids_from();
         self.names()?.forget(ids_from);
         Ok(())
+    }
+
+    fn wanted_from(&mut self, today: UtcDay) -> Option<UtcDay> {
+        let KeepSettings { days, bytes_max, days_least } = self.cut.keep;
+        let before = |days: u32| UtcDay(today.0.saturating_sub(days));
+        let by_room = bytes_max.and_then(|most| self.store.room().ok()?.first_day_within(most));
+        let latest = before(days_least);
+        let is_too_much = by_room.is_some_and(|day| day > latest);
+        if is_too_much && !self.cut.warned {
+            tracing::warn!(
+                "the history store will take more than history.disk_bytes_max: the last {days_least} days alone need it"
+            );
+        }
+        self.cut.warned = is_too_much;
+        // A power cut may have lost the record of a cut that the store has.
+        let known = Some(self.store.shown_from()).filter(|day| *day != UtcDay(0));
+        [days.map(before), by_room.map(|day| day.min(latest)), known].into_iter().flatten().max()
+    }
+
+    fn cut(&mut self, day: UtcDay, users: Vec<UserId>) {
+        self.store.hide_before(day);
+        self.cut.shown.set(day, users);
+        self.cut.to = self.cut.to.max(day);
+        self.tend();
+    }
+
+    fn tend(&mut self) {
+        let day = self.cut.to;
+        match self.writer.cut(day) {
+            Ok(0) | Err(StoreError::Busy | StoreError::Opening | StoreError::Refused(_)) => {}
+            Ok(orders) => {
+                tracing::info!(orders, "history is kept from {} on: what ended before is cut", day.text());
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what was cut of the history is hidden, and stays on the disk");
+                self.cut.to = UtcDay(0);
+            }
+        }
+        match self.writer.tend(self.cut.keep.bytes_max) {
+            Ok(false) => {}
+            Ok(true) => tracing::info!("what was cut of the history is removed from the disk"),
+            Err(error) => tracing::warn!(%error, "what was cut of the history stays on the disk until the next start"),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use edge::api::integrations::port::Integrations;
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Instance};
-use edge::ended_rows::{EndedRows, NoEndedRows};
+use edge::ended_rows::{EndedRows, HistoryFrom, NoEndedRows};
 use edge::http::front::Front;
 use edge::meters::EdgeMeters;
 use edge::published::Published;
@@ -59,6 +59,8 @@ pub struct Shared {
     pub filters: OpenFilters,
     /// Orders, fills and positions that have left memory.
     pub ended: Arc<dyn EndedRows>,
+    /// From when on they are shown.
+    pub history_from: Arc<HistoryFrom>,
 }
 
 impl Shared {
@@ -85,6 +87,7 @@ impl Shared {
             sender: None,
             filters: OpenFilters::default(),
             ended: Arc::new(NoEndedRows),
+            history_from: Arc::default(),
         }
     }
 

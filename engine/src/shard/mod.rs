@@ -262,7 +262,11 @@ impl<R> Shard<R> {
         // What it changes happens after the start of the hour. The reserve is only for commands that change something.
         let background = matches!(
             command,
-            Command::Query(_) | Command::Depart(_) | Command::NoteKeyUsed { .. } | Command::EndLookUp { .. }
+            Command::Query(_)
+                | Command::Depart(_)
+                | Command::CutHistory { .. }
+                | Command::NoteKeyUsed { .. }
+                | Command::EndLookUp { .. }
         );
         if outbox.room() == Room::Ample || !background {
             self.note_early(owner, outbox);
@@ -409,6 +413,7 @@ impl<R> Shard<R> {
                 return;
             }
             Command::Depart(departures) => self.depart(departures),
+            Command::CutHistory { day } => self.cut_history(day, outbox),
             Command::Beat { label, interval_ms } => self.beat(owner, label, interval_ms, outbox),
             Command::BeatByName { shown, next } => self.beat_by_name(owner, shown, next, outbox),
             Command::EndBeats => self.end_beats(owner, outbox),

@@ -7,6 +7,7 @@ pub use packing::{Sharing, put_order, put_position, put_request, take_order, tak
 
 use crate::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use crate::order::{Fill, Order};
+use crate::time::UtcDay;
 use crate::user::{Position, Remembered};
 
 /// An order that has ended, with its fills in time order.
@@ -49,10 +50,15 @@ impl Departures {
 }
 
 /// The rows of one user that have left memory up to one record of the log. A row that is still in memory, too, is equal
-/// to the one there.
+/// to the one there. Rows that ended before a cut of the history are missing; a signed order's hash still finds its order.
 pub trait Departed {
     /// Why rows cannot be read.
     type Error;
+
+    /// The first day of the history that is kept; day 0: nothing was cut.
+    fn kept_from(&self) -> UtcDay {
+        UtcDay(0)
+    }
 
     fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, Self::Error>;
 

@@ -1,8 +1,13 @@
 //! Rows that have left memory: read for the answers and commands that need them, away from the threads that serve.
 
+use ahash::AHashSet;
 use engine::command::{Answer, Envelope};
+use engine::id::UserId;
 use engine::look_up::LookUp;
 use engine::shard::elsewhere::Elsewhere;
+use engine::time::UtcDay;
+use parking_lot::RwLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::oneshot;
 
 /// Completes answers and looks up commands. Shared by all threads; a call returns before it reads.
@@ -12,6 +17,40 @@ pub trait EndedRows: Send + Sync {
 
     /// Looks up what a command needs. It is given up when the receiver is dropped.
     fn look_up(&self, look_up: Box<LookUp>) -> FoundCommand;
+
+    /// From when on answers show history. `None`: they show all of it.
+    fn history_from(&self) -> Option<&HistoryFrom> {
+        None
+    }
+}
+
+/// From when on the history of users is shown: rows that ended before that day, and have left memory, are not.
+#[derive(Debug, Default)]
+pub struct HistoryFrom {
+    day: AtomicU32,
+    /// Users who have such rows.
+    users: RwLock<AHashSet<UserId>>,
+}
+
+impl HistoryFrom {
+    /// History was cut, or more of these rows have left memory.
+    pub fn set(&self, day: UtcDay, users: impl IntoIterator<Item = UserId>) {
+        let users = users.into_iter().collect();
+        let mut known = self.users.write();
+        *known = users;
+        self.day.fetch_max(day.0, Ordering::Release);
+    }
+
+    /// The first day that is shown of any history; day 0: all days are.
+    pub fn day(&self) -> UtcDay {
+        UtcDay(self.day.load(Ordering::Acquire))
+    }
+
+    /// That of a user; `None`: all of the history is shown.
+    pub fn of(&self, user: UserId) -> Option<UtcDay> {
+        let day = Some(self.day()).filter(|day| *day != UtcDay(0))?;
+        self.users.read().contains(&user).then_some(day)
+    }
 }
 
 /// The receiver of a completed answer. It is closed if the reader failed.

@@ -46,7 +46,7 @@ mod testing;
 
 pub use check::{Checked, Damage, EndedSize, Sizes, TableSize, check, sizes};
 pub use earlier::is_earlier;
-pub use ended::{EndedOf, EndedReader, EndedStore, EndedWriter, id_hash};
+pub use ended::{EndedOf, EndedReader, EndedStore, EndedWriter, Room, id_hash};
 pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 pub use files::{StoreFile, is_store_file, store_files};
 pub use prices::set_back;

@@ -4,10 +4,13 @@ use super::world::World;
 use crate::command::{Answer, Command, Envelope};
 use crate::departed::{Departures, Leaving};
 use crate::id::MARKETS;
+use crate::fact;
 use crate::market::Markets;
+use crate::market::mutation::MarketMutation;
 use crate::mutation::codec;
-use crate::shard::digest;
-use crate::time::Timestamp;
+use crate::shard::{Room, digest};
+use crate::reject::Reject;
+use crate::time::{Timestamp, UtcDay};
 use crate::user::Users;
 use std::sync::Arc;
 
@@ -90,4 +93,35 @@ fn rows_leave_in_pieces_between_which_orders_are_served() {
         cases += turns;
     }
     println!("rows that leave between turns: {cases} cases");
+}
+
+/// That history is cut is one record about no user, which changes nothing in the shard; it needs ample room.
+#[test]
+fn a_cut_of_the_history_is_journaled() {
+    let mut world = World::of("");
+    let (before, records) = (digest::digest(&Markets::default(), &[world.users()]), world.out.records.len());
+    let now = world.now;
+    let mut cases = 0;
+    for (room, day) in [(Room::None, 3), (Room::ReserveOnly, 3), (Room::Ample, 20_784)] {
+        let (shard, _, out) = world.parts();
+        out.room = room;
+        let command = Command::CutHistory { day: UtcDay(day) };
+        shard.take(Envelope { owner: MARKETS, command, received_at: now, reply: 902 }, now, out);
+        let (_, answer) = out.answers.pop().expect("an answer");
+        match room {
+            Room::Ample => assert!(matches!(answer, Answer::Done), "{answer:?}"),
+            _ => assert!(matches!(answer, Answer::Refused(Reject::NoRoom)), "{answer:?}"),
+        }
+        assert_eq!(out.records.len() - records, usize::from(room == Room::Ample));
+        cases += 1;
+    }
+    let (owner, payload) = world.out.records.last().expect("a record");
+    let facts: Vec<MarketMutation> = codec::decode(world.rules.formats.record(), payload)
+        .expect("our own version")
+        .collect::<Result<_, _>>()
+        .expect("our own bytes");
+    assert_eq!(*owner, MARKETS);
+    assert_eq!(facts, [MarketMutation::HistoryCut(fact::HistoryCut { day: 20_784, at: now })]);
+    assert_eq!(digest::digest(&Markets::default(), &[world.users()]), before);
+    println!("cuts that are journaled: {cases} cases");
 }

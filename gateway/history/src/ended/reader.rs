@@ -10,6 +10,7 @@ use crate::store::{Space, StoreError, Value};
 use engine::departed::{Departed, EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};
 use engine::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use engine::order::{Fill, Order};
+use engine::time::UtcDay;
 use engine::user::Position;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -61,10 +62,15 @@ impl EndedOf {
         Ok(Some(opened))
     }
 
-    /// What a row has after its head; `None` if it is of a later LSN.
-    fn body<'a>(&self, mut value: &'a [u8]) -> Result<Option<&'a [u8]>, StoreError> {
-        let lsn = take_head(&mut value)?;
-        Ok((lsn <= self.upto).then_some(value))
+    /// What a row has after its head; `None` if it is of a later LSN, or ended before the history that is kept.
+    fn body<'a>(&self, space: Space, mut value: &'a [u8]) -> Result<Option<&'a [u8]>, StoreError> {
+        let head = take_head(&mut value)?;
+        Ok((head.lsn <= self.upto && !self.is_cut(space, head.day)).then_some(value))
+    }
+
+    /// Whether rows of that day are not kept.
+    fn is_cut(&self, space: Space, day: UtcDay) -> bool {
+        space.is_cut() && day < self.reader.store.shown_from()
     }
 
     /// Looks up a row, and decodes what it has after its head.
@@ -77,17 +83,20 @@ impl EndedOf {
         let Some(value) = self.opened()?.map(|opened| opened.spaces.get(space, key)).transpose()?.flatten() else {
             return Ok(None);
         };
-        self.body(&value)?.map(decode).transpose()
+        self.body(space, &value)?.map(decode).transpose()
     }
 
     fn order_in(&self, id: OrderId, sharing: &mut Sharing) -> Result<Option<EndedOrder>, StoreError> {
         self.find(Space::Orders, &object_key(self.user, id.0), |body| order(id, body, sharing))
     }
 
-    /// The order that another row names.
-    fn named(&self, id: OrderId, sharing: &mut Sharing) -> Result<EndedOrder, StoreError> {
-        let found = self.order_in(id, sharing)?;
-        found.ok_or_else(|| damaged(format!("order {id} is named and missing")))
+    /// The order that another row names, which is of the same day. `None`: that day was cut since that row was read.
+    fn named(&self, id: OrderId, row: &Found, sharing: &mut Sharing) -> Result<Option<EndedOrder>, StoreError> {
+        match self.order_in(id, sharing)? {
+            None if self.is_cut(Space::Orders, row.day()?) => Ok(None),
+            None => Err(damaged(format!("order {id} is named and missing"))),
+            found => Ok(found),
+        }
     }
 
     /// The rows of a keyspace between two keys, the last first. Both have the same length.
@@ -122,18 +131,25 @@ impl EndedOf {
             Some(before) => Bound::Excluded(market_key(self.user, market, before)),
             None => Bound::Included(market_key(self.user, market, OrderId(u64::MAX))),
         };
-        self.back(Space::ByMarket, market_key(self.user, market, OrderId(0)), end).map(move |row| {
-            let found = self.named(OrderId(row?.object()?), &mut sharing)?;
-            match found.order.terms.instrument.market() == market {
-                true => Ok(found),
-                false => Err(damaged(format!("order {} is listed under another market", found.order.id))),
-            }
+        let rows = self.back(Space::ByMarket, market_key(self.user, market, OrderId(0)), end);
+        rows.filter_map(move |row| {
+            let order = row.and_then(|row| self.named(OrderId(row.object()?), &row, &mut sharing));
+            order.transpose().map(|order| match order {
+                Ok(found) if found.order.terms.instrument.market() != market => {
+                    Err(damaged(format!("order {} is listed under another market", found.order.id)))
+                }
+                found => found,
+            })
         })
     }
 }
 
 impl Departed for EndedOf {
     type Error = StoreError;
+
+    fn kept_from(&self) -> UtcDay {
+        self.reader.store.shown_from()
+    }
 
     fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, StoreError> {
         self.order_in(id, &mut Sharing::default())
@@ -157,19 +173,19 @@ impl Departed for EndedOf {
         let mut sharing = Sharing::default();
         // Fills beside each other are mostly of one order.
         let mut last: Option<EndedOrder> = None;
-        self.objects(Space::Fills, before.map(|before| before.0)).map(move |row| {
-            let row = row?;
+        let mut read = move |row: Found| {
             let id = row.object()?;
-            let unreadable = || damaged(format!("fill {id} cannot be read"));
-            let order = take_order_of(id, row.body()).ok_or_else(unreadable)?;
+            let order = take_order_of(id, row.body()).ok_or_else(|| damaged(format!("fill {id} cannot be read")))?;
             if last.as_ref().is_none_or(|last| last.order.id != order) {
-                last = Some(self.named(order, &mut sharing)?);
+                last = self.named(order, &row, &mut sharing)?;
             }
-            let of = last.as_ref().ok_or_else(unreadable)?;
+            let Some(of) = last.as_ref() else { return Ok(None) };
             let fill = of.fills.iter().find(|fill| fill.id.0 == id);
             let fill = fill.ok_or_else(|| damaged(format!("order {order} lacks its fill {id}")))?;
-            Ok((fill.clone(), of.order.clone()))
-        })
+            Ok(Some((fill.clone(), of.order.clone())))
+        };
+        let rows = self.objects(Space::Fills, before.map(|before| before.0));
+        rows.filter_map(move |row| row.and_then(&mut read).transpose())
     }
 
     fn positions(&self, before: Option<PositionId>) -> impl Iterator<Item = Result<Position, StoreError>> {
@@ -189,7 +205,8 @@ impl Departed for EndedOf {
                 .ok()
                 .filter(|request| request.order == id)
                 .ok_or_else(|| damaged(format!("the request of order {id} cannot be read")))?;
-            let found = EndedRequest { request, order: self.named(id, &mut sharing)? };
+            let Some(order) = self.named(id, &row, &mut sharing)? else { continue };
+            let found = EndedRequest { request, order };
             // Another id may have the same hash.
             if found.id() == Some(client_order_id) {
                 return Ok(Some(found));
@@ -252,6 +269,10 @@ impl Found {
     fn body(&self) -> &[u8] {
         &self.value[self.body..]
     }
+
+    fn day(&self) -> Result<UtcDay, StoreError> {
+        Ok(take_head(&mut &self.value[..])?.day)
+    }
 }
 
 impl Back<'_> {
@@ -270,12 +291,12 @@ impl Back<'_> {
         let mut last = None;
         for row in opened.spaces.scan(self.space, keys).rev().take(self.rows) {
             let (key, value) = row?;
-            let body = self.of.body(&value)?.map(|body| value.len() - body.len());
+            let body = self.of.body(self.space, &value)?.map(|body| value.len() - body.len());
             last = Some(key.clone());
             self.piece.extend(body.map(|body| Found { space: self.space, key, value, body }));
         }
         match last {
-            // Also if all of them are of a later LSN.
+            // Also if all of them are of a later LSN, or not kept.
             Some(last) => self.end = Bound::Excluded(last.to_vec()),
             None => self.is_over = true,
         }

@@ -104,6 +104,24 @@ fn only_a_state_of_which_rows_left_is_in_the_newest_format() {
     leave(&mut state, 3);
     found.push(of(&state));
     assert_eq!(found, [[4, 5], [6, 6], [5, 5], [6, 6]]);
+    // A cut alone needs it, too, and is in the digest.
+    let mut cut = world_of(7, 800, 2, codec::VERSION_FIRST);
+    let fact = crate::fact::HistoryCut { day: 20_784, at: Timestamp(5) };
+    cut.markets.apply(&crate::market::mutation::MarketMutation::HistoryCut(fact));
+    assert_ne!(state_digest(&cut), before);
+    for formats in formats {
+        let (mut bytes, shards) = (Vec::new(), cut.users.iter().collect::<Vec<_>>());
+        let digest = write(formats, &cut.markets, &shards, &mut bytes).expect("memory takes every byte");
+        let read = read_checked(&mut &bytes[..], 1, digest).expect("just written");
+        assert_eq!((version_of(&bytes), read.markets.history_from()), (VERSION, UtcDay(20_784)));
+        assert_eq!(state_digest(&read), state_digest(&cut));
+        // No file of format 5 has it.
+        let mut mixed = bytes.clone();
+        mixed[0] = VERSION_ALL_ROWS as u8;
+        mixed.drain(2..10);
+        assert!(super::read(&mut &mixed[..], 1).is_err());
+        found.push([6, 6]);
+    }
     println!("formats: {} cases", found.len() * 2);
 }
 

@@ -281,6 +281,7 @@ fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
         MarketMutation::TapeReached(fact::TapeReached { tape: [dice.next() as u8; 32], reached: at }),
         MarketMutation::Restored(fact::Restored { instance: [0xa5; 16], parent: [0x5a; 16], lsn: 41, at }),
         MarketMutation::ClockSetBack(fact::ClockSetBack { from: Timestamp(0x0123_4567_89ab_cdef), at }),
+        MarketMutation::HistoryCut(fact::HistoryCut { day: 0x0102_0304, at }),
     ]
 }
 

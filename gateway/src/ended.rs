@@ -128,11 +128,8 @@ impl EndedReaders {
 
     /// The same; an answer waits for a source that is being opened for this time.
     fn waiting(count: usize, source: impl EndedSource, opens_within: Duration) -> io::Result<EndedReaders> {
-        let mut readers = EndedReaders {
-            queue: Arc::default(),
-            shown: Arc::default(),
-            threads: Vec::with_capacity(count),
-        };
+        let mut readers =
+            EndedReaders { queue: Arc::default(), shown: Arc::default(), threads: Vec::with_capacity(count) };
         let shared =
             Shared { source, opens_within, is_open: AtomicBool::new(false), has_failed: AtomicBool::new(false) };
         let shared = Arc::new(shared);

@@ -190,20 +190,17 @@ impl journal::mover::EndedStore for Moving {
     }
 
     fn wanted_from(&mut self, today: UtcDay) -> Option<UtcDay> {
-        let KeepSettings { days, bytes_max, days_least } = self.cut.keep;
-        let before = |days: u32| UtcDay(today.0.saturating_sub(days));
-        let by_room = bytes_max.and_then(|most| self.store.room().ok()?.first_day_within(most));
-        let latest = before(days_least);
-        let is_too_much = by_room.is_some_and(|day| day > latest);
+        let keep = self.cut.keep;
+        let by_room = keep.bytes_max.and_then(|most| self.store.room().ok()?.first_day_within(most));
+        let (wanted, is_too_much) = kept_from(keep, today, by_room);
         if is_too_much && !self.cut.warned {
-            tracing::warn!(
-                "the history store will take more than history.disk_bytes_max: the last {days_least} days alone need it"
-            );
+            let days = keep.days_least;
+            tracing::warn!(days, "the history store will take more than history.disk_bytes_max: its last days need it");
         }
         self.cut.warned = is_too_much;
         // A power cut may have lost the record of a cut that the store has.
         let known = Some(self.store.shown_from()).filter(|day| *day != UtcDay(0));
-        [days.map(before), by_room.map(|day| day.min(latest)), known].into_iter().flatten().max()
+        wanted.max(known)
     }
 
     fn cut(&mut self, day: UtcDay, users: Vec<UserId>) {
@@ -215,7 +212,8 @@ impl journal::mover::EndedStore for Moving {
 
     fn tend(&mut self) {
         let day = self.cut.to;
-        match self.writer.cut(day) {
+        let cut = if day == UtcDay(0) { Ok(0) } else { self.writer.cut(day) };
+        match cut {
             Ok(0) | Err(StoreError::Busy | StoreError::Opening | StoreError::Refused(_)) => {}
             Ok(orders) => {
                 tracing::info!(orders, "history is kept from {} on: what ended before is cut", day.text());
@@ -231,6 +229,15 @@ impl journal::mover::EndedStore for Moving {
             Err(error) => tracing::warn!(%error, "what was cut of the history stays on the disk until the next start"),
         }
     }
+}
+
+/// The first day that is to be kept, and whether even that is too much for the disk. `by_room`: the first day for which there
+/// is room, if there is not enough for all.
+fn kept_from(keep: KeepSettings, today: UtcDay, by_room: Option<UtcDay>) -> (Option<UtcDay>, bool) {
+    let before = |days: u32| UtcDay(today.0.saturating_sub(days));
+    let latest = before(keep.days_least);
+    let by_days = keep.days.map(before).filter(|day| *day != UtcDay(0));
+    (by_days.max(by_room.map(|day| day.min(latest))), by_room.is_some_and(|day| day > latest))
 }
 
 /// Why names cannot be read or written.
@@ -260,5 +267,37 @@ impl From<StoreError> for NamesError {
 impl From<FilterError> for NamesError {
     fn from(error: FilterError) -> NamesError {
         NamesError::Filter(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_day_follows_from_settings_and_room() {
+        let keep = |days: Option<u32>, days_least: u32| KeepSettings { days, bytes_max: None, days_least };
+        let cases = [
+            // Nothing is bounded, or there is room.
+            (keep(None, 4), 100, None, None, false),
+            (keep(Some(4), 4), 100, None, Some(96), false),
+            (keep(Some(30), 4), 100, None, Some(70), false),
+            // A server younger than that.
+            (keep(Some(30), 4), 20, None, None, false),
+            // The later of both bounds counts.
+            (keep(None, 4), 100, Some(50), Some(50), false),
+            (keep(Some(30), 4), 100, Some(50), Some(70), false),
+            (keep(Some(30), 4), 100, Some(90), Some(90), false),
+            // Never the last days, and as many as ids need.
+            (keep(None, 4), 100, Some(96), Some(96), false),
+            (keep(None, 4), 100, Some(97), Some(96), true),
+            (keep(None, 8), 100, Some(96), Some(92), true),
+            (keep(None, 8), 100, Some(200), Some(92), true),
+        ];
+        for (keep, today, by_room, expected, is_too_much) in cases {
+            let found = kept_from(keep, UtcDay(today), by_room.map(UtcDay));
+            assert_eq!(found, (expected.map(UtcDay), is_too_much), "{keep:?} {by_room:?}");
+        }
+        println!("first days: {} cases", cases.len());
     }
 }

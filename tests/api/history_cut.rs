@@ -56,7 +56,9 @@ fn is_cut(client: &mut Client, old: &[i64], young: &[i64], from: &str, cases: &C
     let orders = says(client, "/v1/orders?limit=200", Some(from), cases).expect(200);
     assert_eq!(ids(&orders, "/orders", "/order_id"), newest_first);
     assert_eq!(int(&orders, "/total_hint"), young.len() as i64, "the hint counts what is listed");
-    for path in ["/v1/account/history?limit=200", "/v1/account/positions?status=CLOSED", "/v1/data/trades?dialect=plain"] {
+    for path in
+        ["/v1/account/history?limit=200", "/v1/account/positions?status=CLOSED", "/v1/data/trades?dialect=plain"]
+    {
         let rows = says(client, path, Some(from), cases).expect(200);
         let rows = rows.as_array().or_else(|| rows.get("data")?.as_array()).expect("a list");
         assert!(rows.is_empty(), "{path}: {rows:?}");

@@ -89,3 +89,31 @@ pub fn answered<T>(answer: Result<T, Unread>) -> oneshot::Receiver<Result<T, Unr
     let _ = sender.send(answer);
     receiver
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_is_shown_from_a_day_to_those_who_miss_some() {
+        let shown = HistoryFrom::default();
+        let of = |shown: &HistoryFrom| [1, 2, 3].map(|user| shown.of(UserId(user)).map(|day| day.0));
+        assert_eq!((shown.day(), of(&shown)), (UtcDay(0), [None; 3]));
+        let mut cases = 1;
+        let (one, none) = (vec![UserId(1)], Vec::new());
+        for (day, users, expected) in [
+            (0, none.clone(), [None; 3]),
+            (7, one.clone(), [Some(7), None, None]),
+            (7, vec![UserId(1), UserId(3)], [Some(7), None, Some(7)]),
+            // The latest day counts.
+            (5, one, [Some(7), None, None]),
+            (9, none, [None; 3]),
+        ] {
+            shown.set(UtcDay(day), users);
+            assert_eq!(of(&shown), expected, "{day}");
+            cases += 1;
+        }
+        assert_eq!(shown.day(), UtcDay(9));
+        println!("shown histories: {cases} cases");
+    }
+}

@@ -3,13 +3,13 @@
 use super::world::World;
 use crate::command::{Answer, Command, Envelope};
 use crate::departed::{Departures, Leaving};
-use crate::id::MARKETS;
 use crate::fact;
+use crate::id::MARKETS;
 use crate::market::Markets;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::codec;
-use crate::shard::{Room, digest};
 use crate::reject::Reject;
+use crate::shard::{Room, digest};
 use crate::time::{Timestamp, UtcDay};
 use crate::user::Users;
 use std::sync::Arc;
@@ -99,6 +99,11 @@ fn rows_leave_in_pieces_between_which_orders_are_served() {
 #[test]
 fn a_cut_of_the_history_is_journaled() {
     let mut world = World::of("");
+    for line in
+        ["plan pro", "tier pro", "balance 100000", "book Y bids 0.40x900000 asks 0.42x900000", "buy Y 5 limit 0.30"]
+    {
+        world.act(line);
+    }
     let (before, records) = (digest::digest(&Markets::default(), &[world.users()]), world.out.records.len());
     let now = world.now;
     let mut cases = 0;

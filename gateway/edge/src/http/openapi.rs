@@ -247,7 +247,8 @@ fn responses(route: &Route, served: &Served<'_>, components: &mut Components) ->
     let written = by_status.into_iter().map(|(status, answers)| {
         let mut written = answers.written(served, components);
         if route.shows_history && !answers.given.is_empty() {
-            written["headers"][served.names.history_from.as_str()] = json!({"$ref": "#/components/headers/HistoryFrom"});
+            written["headers"][served.names.history_from.as_str()] =
+                json!({"$ref": "#/components/headers/HistoryFrom"});
         }
         (status.to_string(), written)
     });

@@ -105,7 +105,6 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
         if *days == expected {
             return;
         }
-        eprintln!("DEBUG {days:?}\n{expected:?}");
         let rows = |days: &Days| days.values().map(|of| of.rows).sum::<u64>();
         let (there, expected) = (rows(days), rows(&expected));
         let problem = match there == expected {

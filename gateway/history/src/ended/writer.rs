@@ -129,7 +129,8 @@ impl EndedWriter {
         if opened.spaces.is_busy() {
             return Err(StoreError::Busy);
         }
-        Ok((manifest, source.plan(opened)?))
+        let plan = source.plan(opened, manifest.kept_from)?;
+        Ok((manifest, plan))
     }
 
     fn write_planned(
@@ -213,7 +214,7 @@ impl<'a> Source<'a> {
     }
 
     /// Compares the rows with those that are there. Most are newer than any of their user, and need no look-up.
-    fn plan(&self, opened: &Opened) -> Result<Plan, StoreError> {
+    fn plan(&self, opened: &Opened, kept_from: UtcDay) -> Result<Plan, StoreError> {
         let spaces = &opened.spaces;
         let mut plan = Plan { there: Default::default(), additions: Default::default() };
         // Orders that are there, in any state: other rows that belong to them may be there, too.
@@ -227,8 +228,11 @@ impl<'a> Source<'a> {
                     let keys = (Bound::Included(&from[..]), Bound::Included(&to[..]));
                     newest = spaces.scan(space, keys).next_back().transpose()?.map(|(key, _)| key);
                 }
-                let may_be_there =
-                    if has_objects { newest.as_deref() >= Some(row.key) } else { known.contains(&row.of) };
+                let may_be_there = match has_objects {
+                    true => newest.as_deref() >= Some(row.key),
+                    // The order of a hash that is there may have been removed.
+                    false => known.contains(&row.of) || row.day < kept_from,
+                };
                 let found = if may_be_there { spaces.get(space, row.key)? } else { None };
                 let hash = row_hash(row.key, row.value);
                 let mut replaced = None;

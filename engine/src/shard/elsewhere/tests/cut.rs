@@ -73,18 +73,27 @@ fn listed(kind: usize, limit: usize, wallets: Wallets, ask: &impl Fn(Query) -> A
             let (from, to) = (Timestamp(0), Timestamp(u64::MAX));
             let before =
                 |before: Option<u64>| FillSpan { wallets, market, from, to, before: before.map(TradeId), limit };
-            pages(ask, |cursor| Query::FillSpan(before(cursor)), |answer| {
-                let Answer::FillSpan(page) = answer else { panic!("fills: {answer:?}") };
-                (page.rows.iter().map(|row| row.fill.id.0).collect(), page.next)
-            })
+            pages(
+                ask,
+                |cursor| Query::FillSpan(before(cursor)),
+                |answer| {
+                    let Answer::FillSpan(page) = answer else { panic!("fills: {answer:?}") };
+                    (page.rows.iter().map(|row| row.fill.id.0).collect(), page.next)
+                },
+            )
         }
         8 => {
             let which = Episodes::All;
-            let before = |before: Option<u64>| EpisodeSpan { wallets, market, which, before: before.map(PositionId), limit };
-            pages(ask, |cursor| Query::EpisodeSpan(before(cursor)), |answer| {
-                let Answer::EpisodeSpan(page) = answer else { panic!("episodes: {answer:?}") };
-                (page.rows.iter().map(|row| row.position.id.0).collect(), page.next)
-            })
+            let before =
+                |before: Option<u64>| EpisodeSpan { wallets, market, which, before: before.map(PositionId), limit };
+            pages(
+                ask,
+                |cursor| Query::EpisodeSpan(before(cursor)),
+                |answer| {
+                    let Answer::EpisodeSpan(page) = answer else { panic!("episodes: {answer:?}") };
+                    (page.rows.iter().map(|row| row.position.id.0).collect(), page.next)
+                },
+            )
         }
         _ => {
             let filter = |after| VenueFilter {
@@ -98,7 +107,8 @@ fn listed(kind: usize, limit: usize, wallets: Wallets, ask: &impl Fn(Query) -> A
                 after,
                 limit,
             };
-            let page = |after| if kind == 9 { Query::VenueOrders(filter(after)) } else { Query::VenueTrades(filter(after)) };
+            let page =
+                |after| if kind == 9 { Query::VenueOrders(filter(after)) } else { Query::VenueTrades(filter(after)) };
             pages(ask, page, |answer| match answer {
                 Answer::VenueOrders(page) => (page.rows.iter().map(|row| row.order.id.0).collect(), page.more_after),
                 Answer::VenueTrades(page) => (page.rows.iter().map(|row| row.fill.id.0).collect(), page.more_after),
@@ -159,7 +169,9 @@ fn lists_are_those_of_the_whole_state_without_what_was_cut() {
                     } else {
                         // The cash after its placement may depend on rows that are gone.
                         let shown = |answer: Answer| match answer {
-                            Answer::Order(view) => unlinked(format!("{:?} {:?} {:?}", view.order, view.fills, view.position)),
+                            Answer::Order(view) => {
+                                unlinked(format!("{:?} {:?} {:?}", view.order, view.fills, view.position))
+                            }
                             other => panic!("an order: {other:?}"),
                         };
                         assert_eq!(shown(found), shown(all));

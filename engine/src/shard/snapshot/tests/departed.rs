@@ -5,6 +5,7 @@ use crate::departed::Leaving;
 use crate::id::OrderId;
 use crate::mutation::packed::take_numbers;
 use crate::shard::digest;
+use crate::time::DAY;
 
 /// The file's digest, its bytes, and the digest of its state, as hex.
 const GOLDEN_DEPARTED: &str = include_str!("../golden/6.txt");
@@ -157,7 +158,7 @@ fn a_section_that_contradicts_itself_is_refused() {
         std::iter::from_fn(|| (!input.is_empty()).then(|| take_numbers(&mut input).expect("just written"))).collect()
     };
     let lists = lists_of(&section[32..]);
-    assert_eq!((lists.len(), lists[0].len()), (5, 10));
+    assert_eq!((lists.len(), lists[0].len()), (5, 11));
     let with = |lists: &[Vec<u64>]| {
         let mut bytes = bytes[..begin + 32].to_vec();
         let mut packer = Packer::onto(&mut bytes);
@@ -180,11 +181,13 @@ fn a_section_that_contradicts_itself_is_refused() {
         figure("more requests than orders", 3, lists[0][0] + 1),
         figure("fills after the newest time", 5, lists[0][4] + 1),
         figure("an opening after the newest time", 6, lists[0][4] + 1),
-        figure("no newest order", 7, 0),
-        figure("an order of the future", 7, next),
-        figure("no newest fill", 8, 0),
-        figure("a fill of the future", 8, next),
-        figure("a position of the future", 9, 1 << OBJECT_BITS),
+        figure("a first end after the newest time", 7, lists[0][4] / DAY + 1),
+        figure("a day beyond 32 bits", 7, 1 << 32),
+        figure("no newest order", 8, 0),
+        figure("an order of the future", 8, next),
+        figure("no newest fill", 9, 0),
+        figure("a fill of the future", 9, next),
+        figure("a position of the future", 10, 1 << OBJECT_BITS),
         ("a figure is missing", Box::new(|lists| _ = lists[0].pop())),
         ("a figure is too many", Box::new(|lists| lists[0].push(1))),
         ("a wallet is missing", Box::new(|lists| lists[1].clear())),

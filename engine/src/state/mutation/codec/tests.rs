@@ -492,7 +492,8 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
         }
     }
     println!("golden facts: {cases}");
-    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count();
+    // The last one is about markets: that history was cut.
+    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 1;
     assert_eq!(cases, GOLDEN.len() * 2 * (Mutation::KINDS.len() + MarketMutation::KINDS.len()) - 2 * later);
 }
 

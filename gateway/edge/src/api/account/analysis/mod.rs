@@ -34,7 +34,7 @@ const EQUITY_DAYS_DEFAULT: u64 = 90;
 const PAGE_ROWS: usize = 512;
 
 pub const GET: Route = Route::get("/v1/account/profile-analysis", "get_profile_analysis")
-        .shows_history()
+    .shows_history()
     .about("Everything about an account in one answer: balances, positions, trades, risk, equity.")
     .auth(Auth::Key)
     .needs(Permission::Read)

@@ -9,7 +9,7 @@ use crate::look_up::{Found, LookUp};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
 use crate::reject::Reject;
 use crate::shard::elsewhere::Elsewhere;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, UtcDay};
 use crate::user::alerts::{AlertKinds, Channel};
 use crate::user::backtests::BacktestFigures;
 use crate::user::{AlertTarget, Backtest, BacktestMeter, Billing, Permissions, Tier, Wallet};
@@ -110,6 +110,12 @@ pub enum Command {
     /// Drops rows of this shard's users that the history store has; owner is [`crate::id::MARKETS`]. Nothing is
     /// journaled. The answer does not wait for the last row.
     Depart(Arc<Departures>),
+    /// Journals that history is kept from this day on ([`crate::market::Markets::history_from`]); owner is
+    /// [`crate::id::MARKETS`]. It has no other effect here: readers learn of it from who asked, after the release of the
+    /// record. Refused while the log is short of room.
+    CutHistory {
+        day: UtcDay,
+    },
 
     /// A new SANDBOX wallet (engine/docs/account.md §4).
     OpenWallet {

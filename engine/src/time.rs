@@ -119,6 +119,17 @@ impl UtcDay {
     pub fn end(self) -> Timestamp {
         Timestamp((u64::from(self.0) + 1) * DAY)
     }
+
+    /// Its start.
+    pub fn start(self) -> Timestamp {
+        Timestamp(u64::from(self.0) * DAY)
+    }
+
+    /// `YYYY-MM-DD`.
+    pub fn text(self) -> String {
+        let (year, month, day) = civil(self.0);
+        format!("{year:04}-{month:02}-{day:02}")
+    }
 }
 
 /// Days of 400 years, after which the calendar repeats, and those from 0000-03-01 to 1970-01-01.
@@ -162,6 +173,8 @@ mod tests {
             for at in [start(day), start(day).plus(DAY - 1)] {
                 assert_eq!((at.month(), at.next_month()), (month, start(next)), "{day:?}");
             }
+            let text = format!("{:04}-{:02}-{:02}", day.0, day.1, day.2);
+            assert_eq!((start(day).day().text(), start(day).day().start()), (text, start(day)));
         }
     }
 }

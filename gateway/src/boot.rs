@@ -25,7 +25,7 @@ use crate::{alerts, banner, billing, check, demo, simulation};
 use ::integrations::dispatcher::Known;
 use ::simulation::runner::Open;
 use edge::app::{App, Edge};
-use edge::ended_rows::EndedRows;
+use edge::ended_rows::{EndedRows, HistoryFrom};
 use edge::http::auth::{RawKey, uuid_text};
 use edge::ws::publish::BookNews;
 use engine::book::Books;
@@ -208,10 +208,12 @@ fn ended_rows(
     config: &Config,
     store: &EndedStore,
     figures: Arc<ReadFigures>,
+    shown: &Arc<HistoryFrom>,
 ) -> Result<(Arc<dyn EndedRows>, u128), BootError> {
     let log = identity(config)?;
     let readers = EndedReaders::start(config.history.readers, store.reader(log), figures);
-    Ok((Arc::new(readers.map_err(io("a thread that reads ended rows"))?), log))
+    let readers = readers.map_err(io("a thread that reads ended rows"))?;
+    Ok((Arc::new(readers.showing(shown.clone())), log))
 }
 
 async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Result<(), BootError> {
@@ -250,6 +252,9 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let known = Known::of(&state.users);
     let kept_plans = billing::kept_plans(&config, &state.users);
     let departed_upto = state.users.iter().map(Users::departed_upto).max().unwrap_or(0);
+    let history_from = state.markets.history_from();
+    let shown = shared.history_from.clone();
+    shown.set(history_from, state.users.iter().flat_map(|users| users.with_ends_before(history_from)));
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let last_lsn = log.last_lsn.0;
@@ -262,6 +267,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     );
     let (runtime, log, failed) = Runtime::start(parts)?;
     let store = history.ended();
+    store.hide_before(history_from);
     let identity;
     let ended = EndedFigures {
         bound: shared.ended_bound.clone(),
@@ -270,7 +276,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         store: store.clone(),
         filters: shared.filters.clone(),
     };
-    (shared.ended, identity) = match ended_rows(&config, &store, ended.reads.clone()) {
+    (shared.ended, identity) = match ended_rows(&config, &store, ended.reads.clone(), &shown) {
         Ok(ended) => ended,
         Err(error) => {
             runtime.end(jobs).await?;
@@ -279,7 +285,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     };
     let needed = Needed { log: identity, upto: departed_upto, end: last_lsn };
     // The result of a back-test is read from the state.
-    let mover = bot.is_none().then(|| moving::mover(&config, &ended, needed, runtime.inboxes(), &clock));
+    let mover = bot.is_none().then(|| moving::mover(&config, &ended, needed, runtime.inboxes(), &clock, shown.clone()));
     let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,

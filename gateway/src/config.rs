@@ -232,8 +232,38 @@ pub struct HistorySettings {
     pub hot_bytes_max: u64,
     /// Memory for filters over their names, bytes.
     pub filter_bytes: u64,
+    /// Which of them are kept.
+    pub keep: KeepSettings,
     /// Threads that read orders, fills and positions from it.
     pub readers: usize,
+}
+
+/// How long ended rows are kept on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepSettings {
+    /// `None`: as long as there is room.
+    pub days: Option<u32>,
+    /// Bytes of all ended rows; `None`: as many as there is room for.
+    pub bytes_max: Option<u64>,
+    /// Days that are kept in spite of that: longer than client order ids count.
+    pub days_least: u32,
+}
+
+impl KeepSettings {
+    /// Days that are always kept, at least.
+    const DAYS_LEAST: u32 = 4;
+    /// The smallest bound of the bytes.
+    const BYTES_LEAST: u64 = 64 << 20;
+
+    /// 0 stands for no bound.
+    fn of(days: u32, bytes_max: u64, client_ids_us: u64) -> KeepSettings {
+        let ids_days = client_ids_us.div_ceil(engine::time::DAY) as u32 + 1;
+        KeepSettings {
+            days: (days != 0).then_some(days),
+            bytes_max: (bytes_max != 0).then_some(bytes_max),
+            days_least: ids_days.max(KeepSettings::DAYS_LEAST),
+        }
+    }
 }
 
 /// Whether a server makes hours of its recording.
@@ -379,6 +409,11 @@ impl Config {
                 },
                 hot_bytes_max: values.number("history.hot_bytes_max"),
                 filter_bytes: values.number("history.filter_bytes"),
+                keep: KeepSettings::of(
+                    values.number("history.keep_days"),
+                    values.number("history.disk_bytes_max"),
+                    rules.client_ids_us,
+                ),
                 readers: values.number("history.readers"),
             },
             venue: venue::venue(&values),
@@ -437,6 +472,15 @@ impl Config {
             if *provider == BillingProvider::Stripe && !is_set {
                 source.wrong(format!("{key}: must be set while billing.provider = stripe"));
             }
+        }
+        let KeepSettings { days, bytes_max, days_least } = config.history.keep;
+        if days.is_some_and(|days| days < days_least) {
+            source.wrong(format!(
+                "history.keep_days: allowed is 0, or {days_least} and more: longer than limits.client_ids_hours"
+            ));
+        }
+        if bytes_max.is_some_and(|bytes| bytes < KeepSettings::BYTES_LEAST) {
+            source.wrong(format!("history.disk_bytes_max: allowed is 0, or {} and more", KeepSettings::BYTES_LEAST));
         }
         if !config.log_size().is_enough() {
             source.wrong(

@@ -5,7 +5,7 @@ mod figures;
 
 pub use figures::{Outcome, ReadFigures, Reads};
 
-use edge::ended_rows::{EndedAnswer, EndedRows, FoundCommand, Unread, answered};
+use edge::ended_rows::{EndedAnswer, EndedRows, FoundCommand, HistoryFrom, Unread, answered};
 use engine::command::{Answer, Command, Envelope};
 use engine::look_up::LookUp;
 use engine::shard::elsewhere::Elsewhere;
@@ -74,6 +74,7 @@ impl EndedSource for EndedReader {
 pub struct EndedReaders {
     queue: Arc<Queue>,
     figures: Arc<ReadFigures>,
+    shown: Arc<HistoryFrom>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -132,6 +133,12 @@ impl EndedReaders {
         EndedReaders::waiting(count, source, figures, OPENS_WITHIN)
     }
 
+    /// Says from when on history is shown.
+    pub fn showing(mut self, shown: Arc<HistoryFrom>) -> EndedReaders {
+        self.shown = shown;
+        self
+    }
+
     /// The same; an answer waits for a source that is being opened for this time.
     fn waiting(
         count: usize,
@@ -139,8 +146,12 @@ impl EndedReaders {
         figures: Arc<ReadFigures>,
         opens_within: Duration,
     ) -> io::Result<EndedReaders> {
-        let mut readers =
-            EndedReaders { queue: Arc::default(), figures: figures.clone(), threads: Vec::with_capacity(count) };
+        let mut readers = EndedReaders {
+            queue: Arc::default(),
+            figures: figures.clone(),
+            shown: Arc::default(),
+            threads: Vec::with_capacity(count),
+        };
         let (is_open, has_failed) = (AtomicBool::new(false), AtomicBool::new(false));
         let shared = Shared { source, opens_within, is_open, has_failed, figures };
         let shared = Arc::new(shared);
@@ -163,6 +174,10 @@ impl EndedRows for EndedReaders {
         let read = ask(&mut self.queue.waiting.lock().commands, look_up, &self.figures.look_ups);
         self.queue.news.notify_one();
         read
+    }
+
+    fn history_from(&self) -> Option<&HistoryFrom> {
+        Some(&self.shown)
     }
 }
 

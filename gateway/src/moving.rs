@@ -1,24 +1,27 @@
 //! Connects the mover (`journal::mover`) with the history store, the filters over its names, and the shards.
 
-use crate::config::Config;
+use crate::config::{Config, KeepSettings};
 use crate::metrics::history::EndedFigures;
+use edge::ended_rows::HistoryFrom;
 use edge::engine_client::Reply;
 use engine::command::{Command, Envelope};
 use engine::departed::Leaving;
-use engine::id::MARKETS;
+use engine::id::{MARKETS, UserId};
 use engine::look_up::filters::keys_of;
 use engine::ring::Ring;
+use engine::time::UtcDay;
 use engine::user::Users;
 use history::filters::{FILTERS_FOLDER, FilterError, FilterWriter, OpenFilters};
 use history::{EndedStore, EndedWriter, StoreError};
 use host::clock::Clock;
-use journal::mover::{DropRows, Mover};
+use journal::mover::{AskCut, DropRows, Mover};
 use std::error::Error;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
 use wal::{Files, Lsn, Storage as _};
 
 /// A file beside the filters: they were made of a store that lacks rows, and lack the names of those.
@@ -48,6 +51,7 @@ pub fn mover(
     needed: Needed,
     inboxes: &[Arc<Ring<Envelope<Reply>>>],
     clock: &Clock,
+    shown: Arc<HistoryFrom>,
 ) -> Mover {
     let EndedFigures { bound, mover: moved, store, filters, reads: _ } = figures;
     moved.upto.store(needed.upto, Ordering::Relaxed);
@@ -65,9 +69,20 @@ pub fn mover(
         needed,
         fits: false,
         room: Room { folder: config.data.dir.clone(), free_bytes_min: config.journal.reserve_bytes + MOVE_FREE_BYTES },
+        cut: Cutting { keep: config.history.keep, shown, to: UtcDay(0), warned: false },
     };
     let mover = Mover::new(Box::new(moving), config.history.window, drop_rows(inboxes.to_vec(), clock.clone()));
-    mover.bounded(bound.clone()).noting(moved.clone())
+    mover.bounded(bound.clone()).noting(moved.clone()).cutting(ask_cut(inboxes[0].clone(), clock.clone()))
+}
+
+/// Asks one shard to journal that history is kept from a day on.
+fn ask_cut(inbox: Arc<Ring<Envelope<Reply>>>, clock: Clock) -> AskCut {
+    Box::new(move |day| {
+        let (sender, answer) = sync_channel(1);
+        let command = Command::CutHistory { day };
+        let envelope = Envelope { owner: MARKETS, command, received_at: clock.now(), reply: Reply::Thread(sender) };
+        inbox.push(envelope).is_ok().then_some(answer)
+    })
 }
 
 /// Hands rows to every shard. A shard that gets them twice, because the queue of another was full, passes over those that
@@ -93,6 +108,7 @@ struct Moving {
     /// The store has the rows that this start needs.
     fits: bool,
     room: Room,
+    cut: Cutting,
 }
 
 /// The disk of the store, which is that of the log.
@@ -113,6 +129,17 @@ impl Room {
             false => Ok(()),
         }
     }
+}
+
+/// The oldest days.
+struct Cutting {
+    keep: KeepSettings,
+    /// What answers say.
+    shown: Arc<HistoryFrom>,
+    /// The first day that the store keeps, as far as was asked of it.
+    to: UtcDay,
+    /// The days that are always kept take more than the bound; logged once.
+    warned: bool,
 }
 
 /// The names of rows that have left memory.
@@ -229,6 +256,56 @@ impl journal::mover::EndedStore for Moving {
         self.names()?.forget(ids_from);
         Ok(())
     }
+
+    fn wanted_from(&mut self, today: UtcDay) -> Option<UtcDay> {
+        let keep = self.cut.keep;
+        let by_room = keep.bytes_max.and_then(|most| self.store.room().ok()?.first_day_within(most));
+        let (wanted, is_too_much) = kept_from(keep, today, by_room);
+        if is_too_much && !self.cut.warned {
+            let days = keep.days_least;
+            tracing::warn!(days, "the history store will take more than history.disk_bytes_max: its last days need it");
+        }
+        self.cut.warned = is_too_much;
+        // A power cut may have lost the record of a cut that the store has.
+        let known = Some(self.store.shown_from()).filter(|day| *day != UtcDay(0));
+        wanted.max(known)
+    }
+
+    fn cut(&mut self, day: UtcDay, users: Vec<UserId>) {
+        self.store.hide_before(day);
+        self.cut.shown.set(day, users);
+        self.cut.to = self.cut.to.max(day);
+        self.tend();
+    }
+
+    fn tend(&mut self) {
+        let day = self.cut.to;
+        let cut = if day == UtcDay(0) { Ok(0) } else { self.writer.cut(day) };
+        match cut {
+            Ok(0) | Err(StoreError::Busy | StoreError::Opening | StoreError::Refused(_)) => {}
+            Ok(orders) => {
+                tracing::info!(orders, "history is kept from {} on: what ended before is cut", day.text());
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what was cut of the history is hidden, and stays on the disk");
+                self.cut.to = UtcDay(0);
+            }
+        }
+        match self.writer.tend(self.cut.keep.bytes_max) {
+            Ok(false) => {}
+            Ok(true) => tracing::info!("what was cut of the history is removed from the disk"),
+            Err(error) => tracing::warn!(%error, "what was cut of the history stays on the disk until the next start"),
+        }
+    }
+}
+
+/// The first day that is to be kept, and whether even that is too much for the disk. `by_room`: the first day for which there
+/// is room, if there is not enough for all.
+fn kept_from(keep: KeepSettings, today: UtcDay, by_room: Option<UtcDay>) -> (Option<UtcDay>, bool) {
+    let before = |days: u32| UtcDay(today.0.saturating_sub(days));
+    let latest = before(keep.days_least);
+    let by_days = keep.days.map(before).filter(|day| *day != UtcDay(0));
+    (by_days.max(by_room.map(|day| day.min(latest))), by_room.is_some_and(|day| day > latest))
 }
 
 /// Why names cannot be read or written.
@@ -258,5 +335,37 @@ impl From<StoreError> for NamesError {
 impl From<FilterError> for NamesError {
     fn from(error: FilterError) -> NamesError {
         NamesError::Filter(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_day_follows_from_settings_and_room() {
+        let keep = |days: Option<u32>, days_least: u32| KeepSettings { days, bytes_max: None, days_least };
+        let cases = [
+            // Nothing is bounded, or there is room.
+            (keep(None, 4), 100, None, None, false),
+            (keep(Some(4), 4), 100, None, Some(96), false),
+            (keep(Some(30), 4), 100, None, Some(70), false),
+            // A server younger than that.
+            (keep(Some(30), 4), 20, None, None, false),
+            // The later of both bounds counts.
+            (keep(None, 4), 100, Some(50), Some(50), false),
+            (keep(Some(30), 4), 100, Some(50), Some(70), false),
+            (keep(Some(30), 4), 100, Some(90), Some(90), false),
+            // Never the last days, and as many as ids need.
+            (keep(None, 4), 100, Some(96), Some(96), false),
+            (keep(None, 4), 100, Some(97), Some(96), true),
+            (keep(None, 8), 100, Some(96), Some(92), true),
+            (keep(None, 8), 100, Some(200), Some(92), true),
+        ];
+        for (keep, today, by_room, expected, is_too_much) in cases {
+            let found = kept_from(keep, UtcDay(today), by_room.map(UtcDay));
+            assert_eq!(found, (expected.map(UtcDay), is_too_much), "{keep:?} {by_room:?}");
+        }
+        println!("first days: {} cases", cases.len());
     }
 }

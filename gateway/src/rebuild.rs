@@ -199,7 +199,7 @@ pub fn rebuild(directory: &Path, from: &[PathBuf], now: Timestamp) -> Result<Out
     copy_filters(&old, &making, log, upto)?;
     let states = beside.states.iter().map(|state| &state.users[0]).collect();
     let sources = Sources { stores: beside.stores.clone(), states };
-    let rebuilt = history::rebuild(&making, log, upto, &state.users[0], &sources)?;
+    let rebuilt = history::rebuild(&making, log, upto, state.markets.history_from(), &state.users[0], &sources)?;
     drop(sources);
     let prices = match history::copy_prices(&old, &making) {
         Ok(rows) => Some(rows),

@@ -16,7 +16,7 @@ use edge::api::integrations::port::Integrations;
 use edge::api::simulation::archive::Archive;
 use edge::api::simulation::jobs::Jobs as Backtests;
 use edge::app::{App, Instance};
-use edge::ended_rows::{EndedRows, NoEndedRows};
+use edge::ended_rows::{EndedRows, HistoryFrom, NoEndedRows};
 use edge::http::front::Front;
 use edge::meters::EdgeMeters;
 use edge::published::Published;
@@ -62,6 +62,8 @@ pub struct Shared {
     pub ended: Arc<dyn EndedRows>,
     /// Of memory for ended rows.
     pub ended_bound: Arc<EndedBound>,
+    /// From when on they are shown.
+    pub history_from: Arc<HistoryFrom>,
 }
 
 impl Shared {
@@ -89,6 +91,7 @@ impl Shared {
             filters: OpenFilters::default(),
             ended: Arc::new(NoEndedRows),
             ended_bound: Arc::new(EndedBound::new(config.history.hot_bytes_max, config.engine.shards)),
+            history_from: Arc::default(),
         }
     }
 
@@ -105,6 +108,7 @@ impl Shared {
             shard.resume(newest);
             shard.filter_with(Arc::new(self.filters.clone()));
             shard.bound_ended(self.ended_bound.clone());
+            shard.count_from(self.history_from.kept_from());
             shard
         };
         users.into_iter().enumerate().map(shard).collect()

@@ -36,6 +36,7 @@ mod football;
 mod foreign;
 mod headers;
 mod health;
+mod history_cut;
 mod idempotency;
 mod integrations;
 mod key_times;

@@ -4,7 +4,7 @@
 use crate::Failure;
 use crate::settings::{DirectoryArgument, print_line};
 use clap::{Args, Subcommand};
-use engine::time::Timestamp;
+use engine::time::{Timestamp, UtcDay};
 use gateway::rebuild::{Outcome, rebuild};
 use history::{Checked, Damage, EndedSize, Sizes, TableSize, UserRows, check, sizes};
 use host::clock::Clock;
@@ -75,7 +75,7 @@ impl HistoryOptions {
 
     fn stats(self) -> Result<(), Failure> {
         let (_locked, folder) = self.folder()?;
-        let Sizes { tables, ended, ended_upto, journal_bytes, earlier_files } =
+        let Sizes { tables, ended, ended_upto, ended_from, journal_bytes, earlier_files } =
             sizes(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let instant = |secs: u64| ts_text(Timestamp::from_secs(secs));
         for TableSize { name, rows, markets, span, files, bytes } in tables {
@@ -89,12 +89,16 @@ impl HistoryOptions {
                 }),
             );
         }
-        for EndedSize { name, rows, users, files, bytes } in ended {
+        for EndedSize { name, rows, users, cut_rows, files, bytes } in ended {
+            let cut = if cut_rows > 0 { format!(", {cut_rows} cut") } else { String::new() };
             self.show(
-                format_args!("{name}: {rows} rows of {users} users; {bytes} bytes in {files} files"),
-                &json!({"table": name, "rows": rows, "users": users, "bytes": bytes, "files": files}),
+                format_args!("{name}: {rows} rows of {users} users{cut}; {bytes} bytes in {files} files"),
+                &json!({
+                    "table": name, "rows": rows, "users": users, "cut_rows": cut_rows, "bytes": bytes, "files": files,
+                }),
             );
         }
+        self.show_cut(ended_from);
         if let Some(upto) = ended_upto {
             self.show(format_args!("ended rows: up to LSN {upto}"), &json!({"ended_upto": upto}));
         }
@@ -154,9 +158,17 @@ impl HistoryOptions {
         if lacking.is_empty() { Ok(()) } else { Err(format!("{}: it is not whole", folder.display()).into()) }
     }
 
+    /// Says from which day on ended rows are kept, if earlier ones were cut.
+    fn show_cut(&self, from: Option<UtcDay>) {
+        if let Some(day) = from.map(UtcDay::text) {
+            self.show(format_args!("ended rows: from {day}; what ended before was cut"), &json!({"ended_from": day}));
+        }
+    }
+
     fn verify(self) -> Result<(), Failure> {
         let (_locked, folder) = self.folder()?;
-        let Checked { rows, damages } = check(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let Checked { rows, ended_from, damages } =
+            check(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         for Damage { table, market, user, problem } in &damages {
             let market_text = market.map(|market| format!(", market {market}")).unwrap_or_default();
             let of = user.map_or(market_text, |user| format!(", user {user}"));
@@ -165,6 +177,7 @@ impl HistoryOptions {
                 &json!({"table": table, "market": market, "user": user, "problem": problem}),
             );
         }
+        self.show_cut(ended_from);
         let what = match damages.len() {
             0 => "sound".to_owned(),
             1 => "1 problem".to_owned(),

@@ -252,7 +252,10 @@ impl Catalog {
             MarketMutation::MarketSettled(fact::MarketSettled { market, .. }) => {
                 cell(market).change(|status| status.settled = true)
             }
-            MarketMutation::TapeReached(_) | MarketMutation::Restored(_) | MarketMutation::ClockSetBack(_) => {}
+            MarketMutation::TapeReached(_)
+            | MarketMutation::Restored(_)
+            | MarketMutation::ClockSetBack(_)
+            | MarketMutation::HistoryCut(_) => {}
         }
     }
 

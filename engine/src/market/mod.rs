@@ -18,7 +18,7 @@ use crate::amount::TickSize;
 use crate::bytes::{Bytes, CodecError, leaf, put_list, take_list};
 use crate::fact;
 use crate::id::MarketId;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, UtcDay};
 use ahash::AHashMap;
 use mutation::MarketMutation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,11 +51,12 @@ impl Market {
     }
 }
 
-/// All markets, and the position reached in each tape.
+/// All markets, the position reached in each tape, and from when on history is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Markets {
     markets: Vec<Market>,
     tapes: BTreeMap<[u8; 32], Timestamp>,
+    history_from: UtcDay,
     // Derived:
     conditions: AHashMap<String, MarketId>,
     /// Unresolved markets with an end date in the future.
@@ -105,6 +106,11 @@ impl Markets {
     /// The position reached in this tape (gateway/docs/live-venues.md §7).
     pub fn tape_reached(&self, tape: &[u8; 32]) -> Option<Timestamp> {
         self.tapes.get(tape).copied()
+    }
+
+    /// The first day that is kept of what has left memory: what ended before it is not shown. Day 0: everything is kept.
+    pub fn history_from(&self) -> UtcDay {
+        self.history_from
     }
 }
 
@@ -255,6 +261,9 @@ impl Markets {
             // A note for readers of the log.
             MarketMutation::Restored(_) => {}
             MarketMutation::ClockSetBack(fact::ClockSetBack { at, .. }) => self.set_back(*at),
+            MarketMutation::HistoryCut(fact::HistoryCut { day, .. }) => {
+                self.history_from = self.history_from.max(UtcDay(*day));
+            }
         }
     }
 
@@ -332,13 +341,17 @@ pub(crate) fn take_version(bytes: &[u8]) -> Result<(u16, &[u8]), CodecError> {
 
 /// Snapshot bytes: equal states have equal bytes, with any history.
 impl Markets {
-    /// Appends all markets and tapes to `out`: these bytes are in the digest.
+    /// Appends all markets, tapes and the first day of the history to `out`: these bytes are in the digest. While
+    /// everything is kept, the day takes no byte.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_list(self.markets.len(), self.markets.iter(), out);
         (self.tapes.len() as u64).put(out);
         for (tape, reached) in &self.tapes {
             tape.put(out);
             reached.put(out);
+        }
+        if self.history_from != UtcDay(0) {
+            self.history_from.put(out);
         }
     }
 
@@ -354,7 +367,10 @@ impl Markets {
             markets.tapes.insert(tape, reached);
         }
         if !bytes.is_empty() {
-            return Err(CodecError::Rest);
+            markets.history_from = Bytes::take(&mut bytes)?;
+            if markets.history_from == UtcDay(0) || !bytes.is_empty() {
+                return Err(CodecError::Rest);
+            }
         }
         (0..markets.markets.len() as u32).for_each(|market| markets.index(MarketId(market)));
         Ok(markets)

@@ -65,5 +65,11 @@ facts! {
             from: Timestamp,
             at: Timestamp,
         },
+        /// History is kept from `day` on, in days since 1970, UTC: orders and positions that ended before it and have left
+        /// memory are not shown any more, with their fills and requests. The latest day counts. Since format 4.
+        HistoryCut {
+            day: u32,
+            at: Timestamp,
+        },
     }
 }

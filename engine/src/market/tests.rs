@@ -233,6 +233,7 @@ fn every_fact() -> Vec<MarketMutation> {
             at: AT,
         }),
         MarketMutation::MarketSettled(fact::MarketSettled { market, at: Timestamp(3_000) }),
+        MarketMutation::HistoryCut(fact::HistoryCut { day: 20_784, at: AT }),
     ]
 }
 
@@ -266,6 +267,29 @@ fn snapshots_carry_everything_and_depend_on_the_state_alone() {
     assert!(Markets::decode(&bytes[..bytes.len() - 1]).is_err());
     bytes.push(0);
     assert!(Markets::decode(&bytes).is_err());
+}
+
+/// A cut never goes back, and takes no byte before the first one.
+#[test]
+fn history_is_kept_from_the_latest_cut_on() {
+    let mut markets = Markets::new();
+    let mut before = Vec::new();
+    markets.encode(&mut before);
+    let cases = [(0, 0), (7, 7), (7, 7), (3, 7), (0, 7), (9, 9), (u32::MAX, u32::MAX)];
+    for (day, expected) in cases {
+        markets.apply(&MarketMutation::HistoryCut(fact::HistoryCut { day, at: AT }));
+        assert_eq!(markets.history_from(), UtcDay(expected));
+        let mut bytes = Vec::new();
+        markets.encode(&mut bytes);
+        let shown = if expected == 0 { Vec::new() } else { expected.to_le_bytes().to_vec() };
+        assert_eq!(bytes, [&before[..], &shown].concat());
+        assert_eq!(Markets::decode(&bytes).expect("just written").history_from(), UtcDay(expected));
+    }
+    // Day 0 is not written, and nothing is after a day.
+    for rest in [&[0; 4][..], &[7, 0, 0], &[7, 0, 0, 0, 0]] {
+        assert!(Markets::decode(&[&before[..], rest].concat()).is_err(), "{rest:?}");
+    }
+    println!("cuts of the history: {} cases", cases.len() + 3);
 }
 
 /// A length beyond the bytes is refused before memory is allocated: a failed allocation would end the process.

@@ -24,6 +24,7 @@ impl<R> Shard<R> {
             | Command::MeetPrints
             | Command::Cycle { .. }
             | Command::Depart(_)
+            | Command::CutHistory { .. }
             | Command::Settle { .. }
             | Command::EndLookUp { .. }
             | Command::NoteKeyUsed { .. } => return Ok(()),

@@ -1,8 +1,15 @@
 //! Rows that are in the history store leave memory, a piece in each turn. Nothing is journaled, and no digest changes.
+//! That the oldest of them are not kept any more is a fact.
 
-use super::{Shard, shard_of};
+use super::{Outbox, Room, Shard, shard_of};
 use crate::command::Answer;
 use crate::departed::Departures;
+use crate::fact;
+use crate::id::MARKETS;
+use crate::market::mutation::MarketMutation;
+use crate::mutation::codec;
+use crate::reject::Reject;
+use crate::time::UtcDay;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -21,6 +28,18 @@ impl<R> Shard<R> {
     pub(super) fn depart(&mut self, departures: Arc<Departures>) -> Answer {
         self.users.set_departed_upto(departures.upto);
         self.departing.0.push_back((departures, 0));
+        Answer::Done
+    }
+
+    /// Journals that history is kept from this day on.
+    pub(super) fn cut_history(&mut self, day: UtcDay, outbox: &mut impl Outbox<R>) -> Answer {
+        if outbox.room() != Room::Ample {
+            return Answer::Refused(Reject::NoRoom);
+        }
+        let fact = MarketMutation::HistoryCut(fact::HistoryCut { day: day.0, at: self.now });
+        let mut payload = Vec::new();
+        codec::encode(outbox.version(), &[fact], &mut payload);
+        outbox.record(MARKETS, self.now, &payload);
         Answer::Done
     }
 

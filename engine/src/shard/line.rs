@@ -256,6 +256,7 @@ fn takes_turns(command: &Command) -> bool {
         | Command::Cycle { .. }
         | Command::MeetPrints
         | Command::Depart(_)
+        | Command::CutHistory { .. }
         | Command::OpenWallet { .. }
         | Command::RelabelWallet { .. }
         | Command::CreateBacktest(_)

@@ -7,6 +7,7 @@ use crate::command::{Answer, FillFilter, MarketFilter, OrderFilter, Wallets};
 use crate::departed::Departed;
 use crate::id::{MarketId, OrderId, TradeId};
 use crate::order::{Fill, Order, Status};
+use crate::time::UtcDay;
 use crate::user::{Position, User};
 use crate::view::{FillPage, FillView, OrderPage, OrderView, PositionView};
 
@@ -29,7 +30,7 @@ pub(super) struct Orders {
 #[derive(Clone, Debug)]
 enum Count {
     Known(Option<usize>),
-    /// Goes on with the orders of a market that have left memory.
+    /// Goes on with orders that have left memory.
     Part {
         /// Those of memory.
         so_far: usize,
@@ -38,8 +39,8 @@ enum Count {
     },
 }
 
-/// A page of orders, with a hint of how many there are.
-pub(super) fn orders(user: &User, filter: OrderFilter) -> Asked {
+/// A page of orders, with a hint of how many there are. `kept_from`: the first day of the history that is kept.
+pub(super) fn orders(user: &User, filter: OrderFilter, kept_from: UtcDay) -> Asked {
     if filter.market == Some(MarketFilter::Unknown) {
         return Ok(Answer::Orders(OrderPage { orders: Vec::new(), has_more: false, total_hint: Some(0) }));
     }
@@ -58,11 +59,13 @@ pub(super) fn orders(user: &User, filter: OrderFilter) -> Asked {
     let all = Gone::of(user);
     let rows = newest_first(user.orders(), keys, order_key);
     let page = walk(page, keys, all.order_within(keys), rows, |order| order_key(order), |order| fits(order), view);
-    let count = match (user.orders().len() + all.orders_count <= HINT_ROWS_MAX, market_of(&filter)) {
+    let misses_some = user.departed().is_some_and(|departed| departed.has_ended_before(kept_from));
+    let is_read = misses_some || market_of(&filter).is_some();
+    let count = match (user.orders().len() + all.orders_count <= HINT_ROWS_MAX, is_read) {
         (false, _) => Count::Known(None),
-        (true, Some(_)) => Count::of(user.orders().iter().rev().filter(|order| fits(order)), all.orders),
-        // Those that left are counted.
-        (true, None) => {
+        (true, true) => Count::of(user.orders().iter().rev().filter(|order| fits(order)), all.orders),
+        // Those that left are counted by wallet, end and side, with those of days that are not kept.
+        (true, false) => {
             let here = user.orders().iter().filter(|order| fits(order)).take(HINT_MAX + 1).count();
             let left = user.departed().map_or(0, |departed| {
                 departed.ended_orders(filter.status, filter.side, |wallet| wallets.contains(wallet))

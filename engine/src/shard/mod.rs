@@ -44,6 +44,7 @@ use crate::command::{Answer, Command, Envelope, Query, Sweeps};
 use crate::decide::cancel::Scope;
 use crate::decide::take::Desk;
 use crate::decide::{alerts as decide_alerts, keys, wallets};
+use crate::departed::KeptFrom;
 use crate::directory::Directory;
 use crate::fact;
 use crate::id::UserId;
@@ -153,6 +154,8 @@ pub struct Shard<R> {
     departing: Departing,
     /// Of memory for ended rows.
     ended_bound: Option<Arc<EndedBound>>,
+    /// Rows that have left memory count from this day on.
+    kept_from: KeptFrom,
     /// Requests are due to leave memory; looked at with every cycle that sweeps by server time.
     forgets: bool,
 }
@@ -202,6 +205,7 @@ impl<R> Shard<R> {
             minutes: Minutes::default(),
             departing: Departing::default(),
             ended_bound: None,
+            kept_from: KeptFrom::default(),
             forgets: false,
         }
     }
@@ -210,6 +214,11 @@ impl<R> Shard<R> {
     /// its own hour may lack some.
     pub fn resume(&mut self, newest: Timestamp) {
         self.hourly.resume(newest);
+    }
+
+    /// Lists count rows that have left memory from this day on.
+    pub fn count_from(&mut self, kept_from: KeptFrom) {
+        self.kept_from = kept_from;
     }
 
     /// The state, for snapshots, digests and tests.
@@ -268,7 +277,11 @@ impl<R> Shard<R> {
         // What it changes happens after the start of the hour. The reserve is only for commands that change something.
         let background = matches!(
             command,
-            Command::Query(_) | Command::Depart(_) | Command::NoteKeyUsed { .. } | Command::EndLookUp { .. }
+            Command::Query(_)
+                | Command::Depart(_)
+                | Command::CutHistory { .. }
+                | Command::NoteKeyUsed { .. }
+                | Command::EndLookUp { .. }
         );
         if outbox.room() == Room::Ample || !background {
             self.note_early(owner, outbox);
@@ -415,6 +428,7 @@ impl<R> Shard<R> {
                 return;
             }
             Command::Depart(departures) => self.depart(departures),
+            Command::CutHistory { day } => self.cut_history(day, outbox),
             Command::Beat { label, interval_ms } => self.beat(owner, label, interval_ms, outbox),
             Command::BeatByName { shown, next } => self.beat_by_name(owner, shown, next, outbox),
             Command::EndBeats => self.end_beats(owner, outbox),
@@ -437,7 +451,8 @@ impl<R> Shard<R> {
                 }
                 match self.users.get(owner) {
                     Some(user) => {
-                        let asked = query::answer(user, query, &self.minutes, &self.rules, self.now);
+                        let asked =
+                            query::answer(user, query, &self.minutes, &self.rules, (self.now, self.kept_from.get()));
                         self.answered(owner, asked)
                     }
                     None => Answer::Refused(Reject::UserNotFound),

@@ -9,15 +9,21 @@ use crate::id::{InstrumentId, KeyId, WalletId};
 use crate::order::Order;
 use crate::reject::Reject;
 use crate::rules::Rules;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, UtcDay};
 use crate::user::{ApiKey, Position, User};
 use crate::view::{AccountView, EquityView, KeyView, OrderView, PositionView, UserView};
 
 /// Maximum count of full hours of one answer: a year and a day, for analyses.
 const EQUITY_HOURS_MAX: u32 = 366 * 24;
 
-/// Answers one query about `user`, or says what of it is with the rows that have left memory.
-pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, rules: &Rules, now: Timestamp) -> Asked {
+/// Answers one query about `user`, or says what of it is with the rows that have left memory, which are kept from a day on.
+pub(super) fn answer(
+    user: &User,
+    query: Query,
+    minutes: &Minutes,
+    rules: &Rules,
+    (now, kept_from): (Timestamp, UtcDay),
+) -> Asked {
     let ids_since = rules.ids_since(now);
     let wallets = match &query {
         Query::Orders(filter) => Some(filter.wallets),
@@ -56,7 +62,7 @@ pub(super) fn answer(user: &User, query: Query, minutes: &Minutes, rules: &Rules
         Query::OrderByClientId(id) => return lookups::by_client_id(user, id, ids_since),
         Query::SignedOrders(hashes) => return lookups::signed(user, hashes),
         Query::OrderHashes(orders) => return lookups::hashes(user, orders),
-        Query::Orders(filter) => return lists::orders(user, filter),
+        Query::Orders(filter) => return lists::orders(user, filter, kept_from),
         Query::Account { wallets } => Answer::Account(Box::new(account(user, wallets))),
         Query::Positions { wallets, market, open, closed_max } => {
             return lists::positions(user, wallets, market, open, closed_max);

@@ -9,7 +9,8 @@
 //! field by field (`bytes`). The back-tests of a user come after it, and then sections with a number each, if there are
 //! any.
 //!
-//! Format 6 is that of states of which orders or positions have left memory. A section has what is known of these rows, and
+//! Format 6 is that of states of which orders or positions have left memory; also if their history was cut, which the
+//! market state says then. A section has what is known of these rows, and
 //! the numbers of those that are there; order facts name object numbers, not rows.
 //!
 //! The digest of a snapshot, which its file carries, is SHA-256 over the bytes of format 4: the version is 4, and the
@@ -29,7 +30,7 @@ use crate::id::{OBJECT_BITS, UserId, object_number};
 use crate::market::{self, Markets};
 use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
 use crate::order::{Fill, Order};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, UtcDay};
 use crate::user::facts::{Fact, Facts};
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
@@ -39,7 +40,7 @@ use crate::user::{DepartedRows, FactRow, Identity, Position, Quota, Remembered, 
 use sha2::{Digest, Sha256};
 use std::io::{self, Read, Write};
 
-/// The newest format, of states of which orders or positions have left memory.
+/// The newest format, of states of which orders or positions have left memory, or whose history was cut.
 pub const VERSION: u16 = 6;
 /// The newest format of other states. Its additions: orders may have the hash of a signed order, fills the recording's
 /// time, users back-tests and sections, and the market state names its version.
@@ -116,7 +117,8 @@ fn write_upto(
 ) -> io::Result<[u8; 32]> {
     let mut users: Vec<&User> = shards.iter().flat_map(|users| users.unordered()).collect();
     users.sort_unstable_by_key(|user| user.id);
-    let version = if departed_upto != 0 || users.iter().any(|user| user.departed().is_some()) {
+    let has_left = departed_upto != 0 || users.iter().any(|user| user.departed().is_some());
+    let version = if has_left || markets.history_from() != UtcDay(0) {
         VERSION
     } else if formats.is_newest() || users.iter().any(|user| user.needs_newest_format()) {
         VERSION_ALL_ROWS
@@ -197,7 +199,7 @@ fn read_parts(
     digested(markets);
     state.markets = Markets::decode(markets).map_err(SnapshotError::Markets)?;
     state.markets.encode(&mut again);
-    if again != markets {
+    if again != markets || (version != VERSION && state.markets.history_from() != UtcDay(0)) {
         return Err(SnapshotError::Again);
     }
     let users_count = read_u64(input)?;

@@ -7,8 +7,11 @@ pub use packing::{Sharing, put_order, put_position, put_request, take_order, tak
 
 use crate::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use crate::order::{Fill, Order};
+use crate::time::UtcDay;
 pub use crate::user::RowSum;
 use crate::user::{Position, Remembered};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// An order that has ended, with its fills in time order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,23 @@ pub struct Leaving {
     pub positions: Vec<PositionId>,
 }
 
+/// The first day of the history that is kept: rows that ended before it and have left memory are not shown. It never goes
+/// back. Clones are the same day; it may lag behind the record that cut the history.
+#[derive(Clone, Debug, Default)]
+pub struct KeptFrom(Arc<AtomicU32>);
+
+impl KeptFrom {
+    /// Day 0: nothing was cut.
+    pub fn get(&self) -> UtcDay {
+        UtcDay(self.0.load(Ordering::Acquire))
+    }
+
+    /// History is kept from this day on, if it is later than before.
+    pub fn raise(&self, day: UtcDay) {
+        self.0.fetch_max(day.0, Ordering::Release);
+    }
+}
+
 /// Rows that are safe in the history store: memory may drop them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departures {
@@ -50,10 +70,15 @@ impl Departures {
 }
 
 /// The rows of one user that have left memory up to one record of the log. A row that is still in memory, too, is equal
-/// to the one there.
+/// to the one there. Rows that ended before a cut of the history are missing; a signed order's hash still finds its order.
 pub trait Departed {
     /// Why rows cannot be read.
     type Error;
+
+    /// The first day of the history that is kept; day 0: nothing was cut.
+    fn kept_from(&self) -> UtcDay {
+        UtcDay(0)
+    }
 
     fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, Self::Error>;
 

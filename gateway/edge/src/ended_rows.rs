@@ -1,8 +1,13 @@
 //! Rows that have left memory: read for the answers and commands that need them, away from the threads that serve.
 
+use ahash::AHashSet;
 use engine::command::{Answer, Envelope};
+use engine::departed::KeptFrom;
+use engine::id::UserId;
 use engine::look_up::LookUp;
 use engine::shard::elsewhere::Elsewhere;
+use engine::time::UtcDay;
+use parking_lot::RwLock;
 use tokio::sync::oneshot;
 
 /// Completes answers and looks up commands. Shared by all threads; a call returns before it reads.
@@ -12,6 +17,45 @@ pub trait EndedRows: Send + Sync {
 
     /// Looks up what a command needs. It is given up when the receiver is dropped.
     fn look_up(&self, look_up: Box<LookUp>) -> FoundCommand;
+
+    /// From when on answers show history. `None`: they show all of it.
+    fn history_from(&self) -> Option<&HistoryFrom> {
+        None
+    }
+}
+
+/// From when on the history of users is shown: rows that ended before that day, and have left memory, are not.
+#[derive(Debug, Default)]
+pub struct HistoryFrom {
+    day: KeptFrom,
+    /// Users who have such rows.
+    users: RwLock<AHashSet<UserId>>,
+}
+
+impl HistoryFrom {
+    /// History was cut, or more of these rows have left memory.
+    pub fn set(&self, day: UtcDay, users: impl IntoIterator<Item = UserId>) {
+        let users = users.into_iter().collect();
+        let mut known = self.users.write();
+        *known = users;
+        self.day.raise(day);
+    }
+
+    /// The first day that is shown of any history; day 0: all days are.
+    pub fn day(&self) -> UtcDay {
+        self.day.get()
+    }
+
+    /// The same, which follows.
+    pub fn kept_from(&self) -> KeptFrom {
+        self.day.clone()
+    }
+
+    /// That of a user; `None`: all of the history is shown.
+    pub fn of(&self, user: UserId) -> Option<UtcDay> {
+        let day = Some(self.day()).filter(|day| *day != UtcDay(0))?;
+        self.users.read().contains(&user).then_some(day)
+    }
 }
 
 /// The receiver of a completed answer. It is closed if the reader failed.
@@ -49,4 +93,32 @@ pub fn answered<T>(answer: Result<T, Unread>) -> oneshot::Receiver<Result<T, Unr
     // The receiver is there.
     let _ = sender.send(answer);
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_is_shown_from_a_day_to_those_who_miss_some() {
+        let shown = HistoryFrom::default();
+        let of = |shown: &HistoryFrom| [1, 2, 3].map(|user| shown.of(UserId(user)).map(|day| day.0));
+        assert_eq!((shown.day(), of(&shown)), (UtcDay(0), [None; 3]));
+        let mut cases = 1;
+        let (one, none) = (vec![UserId(1)], Vec::new());
+        for (day, users, expected) in [
+            (0, none.clone(), [None; 3]),
+            (7, one.clone(), [Some(7), None, None]),
+            (7, vec![UserId(1), UserId(3)], [Some(7), None, Some(7)]),
+            // The latest day counts.
+            (5, one, [Some(7), None, None]),
+            (9, none, [None; 3]),
+        ] {
+            shown.set(UtcDay(day), users);
+            assert_eq!(of(&shown), expected, "{day}");
+            cases += 1;
+        }
+        assert_eq!(shown.day(), UtcDay(9));
+        println!("shown histories: {cases} cases");
+    }
 }

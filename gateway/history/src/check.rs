@@ -1,10 +1,11 @@
 //! Sizes of a stopped store, and the check of every row in it.
 
 use crate::earlier::is_earlier;
-use crate::ended::{Check, Manifest, count};
+use crate::ended::{Check, Counted, Manifest, count};
 use crate::prices::candle;
 use crate::row::{MARKETS_MAX, key};
 use crate::store::{Size, Space, Store, StoreError, Table};
+use engine::time::UtcDay;
 use std::fs;
 use std::path::Path;
 
@@ -32,6 +33,8 @@ pub struct EndedSize {
     pub name: &'static str,
     pub rows: u64,
     pub users: u64,
+    /// Rows of days that were cut and are still there.
+    pub cut_rows: u64,
     pub files: usize,
     pub bytes: u64,
 }
@@ -44,6 +47,8 @@ pub struct Sizes {
     pub ended: Vec<EndedSize>,
     /// LSN up to which ended rows are there.
     pub ended_upto: Option<u64>,
+    /// The first day that is kept, if earlier ones were cut.
+    pub ended_from: Option<UtcDay>,
     pub journal_bytes: u64,
     /// Files of the earlier format that were not taken over.
     pub earlier_files: u64,
@@ -63,7 +68,10 @@ pub struct Damage {
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
+    /// Rows that were checked. Those of days that were cut are not.
     pub rows: u64,
+    /// The first day that is kept of ended rows, if earlier ones were cut.
+    pub ended_from: Option<UtcDay>,
     pub damages: Vec<Damage>,
 }
 
@@ -90,18 +98,20 @@ pub fn sizes(folder: &Path) -> Result<Sizes, StoreError> {
         tables.push(TableSize { name: table.name(), rows, markets, span, files, bytes });
     }
     let spaces = store.spaces()?;
-    let ended_upto = Manifest::of(&spaces)?.map(|manifest| manifest.upto);
+    let manifest = Manifest::of(&spaces)?;
+    let ended_upto = manifest.as_ref().map(|manifest| manifest.upto);
+    let ended_from = manifest.as_ref().map(|manifest| manifest.kept_from).filter(|day| *day != UtcDay(0));
     let mut ended = Vec::new();
     for space in Space::ALL.into_iter().filter(|_| ended_upto.is_some()) {
-        let (rows, users) = count(&spaces, space)?;
+        let Counted { rows, users, cut_rows } = count(&spaces, space, manifest.as_ref())?;
         let Size { files, bytes } = spaces.size(space);
-        ended.push(EndedSize { name: space.name(), rows, users, files, bytes });
+        ended.push(EndedSize { name: space.name(), rows, users, cut_rows, files, bytes });
     }
     let mut earlier_files = 0;
     for entry in fs::read_dir(folder)? {
         earlier_files += u64::from(entry?.file_name().to_str().is_some_and(is_earlier));
     }
-    Ok(Sizes { tables, ended, ended_upto, journal_bytes: store.journal_bytes()?, earlier_files })
+    Ok(Sizes { tables, ended, ended_upto, ended_from, journal_bytes: store.journal_bytes()?, earlier_files })
 }
 
 /// Merges the files of ended rows in the folder of a history until each table has the fewest bytes. Rewrites all of them.
@@ -124,7 +134,7 @@ fn secs_of(table: Table) -> u64 {
 /// [`StoreError`] if the store cannot be opened; what is wrong inside is among the damages.
 pub fn check(folder: &Path) -> Result<Checked, StoreError> {
     let store = Store::open_existing(folder, CACHE_BYTES)?;
-    let mut checked = Checked { rows: 0, damages: Vec::new() };
+    let mut checked = Checked { rows: 0, ended_from: None, damages: Vec::new() };
     if store.cut_bytes > 0 {
         let problem = format!("{} damaged bytes were removed, and with them prices of the last hours", store.cut_bytes);
         checked.note(Damage { table: JOURNAL, market: None, user: None, problem });
@@ -144,8 +154,9 @@ pub fn check(folder: &Path) -> Result<Checked, StoreError> {
         checked.note(Damage { table, market: None, user: user.map(|user| user.0), problem });
     });
     ended.run();
-    let rows = ended.rows;
+    let (rows, from) = (ended.rows, ended.from());
     checked.rows += rows;
+    checked.ended_from = from;
     Ok(checked)
 }
 
@@ -220,7 +231,8 @@ mod tests {
             let of: Vec<_> = checked.damages.iter().map(|damage| damage.table).collect();
             assert_eq!((checked.rows, of), (rows, if is_damaged { vec![JOURNAL] } else { Vec::new() }), "{which}");
             // It is whole from then on.
-            assert_eq!(check(place.path()).expect("it can be opened"), Checked { rows, damages: Vec::new() });
+            let whole = Checked { rows, ended_from: None, damages: Vec::new() };
+            assert_eq!(check(place.path()).expect("it can be opened"), whole);
             cases += 1;
         }
         println!("checks of a damaged journal: {cases} cases");

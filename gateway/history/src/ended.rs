@@ -5,6 +5,7 @@
 //! | `rows.rs` | keys and values as bytes |
 //! | `manifest.rs` | what is known of the rows as a whole, and how it survives a crash |
 //! | `writer.rs` | a move: rows into the keyspaces, durably, and the manifest last |
+//! | `cutting.rs` | the oldest days: hidden, and removed later |
 //! | `check.rs` | the check of every row |
 //! | `names.rs` | names of ended orders, for filters |
 //! | `rebuild.rs` | a new store from what others still have |
@@ -17,6 +18,7 @@
 
 mod check;
 mod course;
+mod cutting;
 mod fills;
 mod manifest;
 mod names;
@@ -27,19 +29,22 @@ mod rows;
 mod testing;
 mod writer;
 
-pub(crate) use check::{Check, count};
-pub(crate) use manifest::{Manifest, Total, row_hash};
+pub(crate) use check::{Check, Counted, count};
+pub use cutting::Room;
+pub(crate) use manifest::{Manifest, row_hash};
 pub use reader::{EndedOf, EndedReader};
 pub(crate) use rebuild::rebuild;
 pub use rebuild::{Rebuilt, Sources, UserRows};
+pub(crate) use rows::day_of;
 pub use rows::id_hash;
 pub use writer::EndedWriter;
 
 use crate::store::{FOLDER, Space, Spaces, Store, StoreError};
 use engine::id::UserId;
-use engine::time::Timestamp;
+use engine::time::{Timestamp, UtcDay};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -49,7 +54,11 @@ const WITHDRAW_STEP: Duration = Duration::from_millis(1);
 
 /// The ended rows of a history. Copies are the same store.
 #[derive(Clone)]
-pub struct EndedStore(Arc<RwLock<State>>);
+pub struct EndedStore {
+    state: Arc<RwLock<State>>,
+    /// Readers pass over rows that ended before this day.
+    shown_from: Arc<AtomicU32>,
+}
 
 /// What an [`EndedStore`] is now.
 enum State {
@@ -83,7 +92,7 @@ impl Opened {
 impl EndedStore {
     /// One that is being opened.
     pub(crate) fn opening() -> EndedStore {
-        EndedStore(Arc::new(RwLock::new(State::Opening)))
+        EndedStore { state: Arc::new(RwLock::new(State::Opening)), shown_from: Arc::default() }
     }
 
     /// One that does not exist.
@@ -101,8 +110,30 @@ impl EndedStore {
         if !folder.join(FOLDER).try_exists()? {
             return Err(StoreError::Missing);
         }
+        let store = EndedStore::opening();
         let opened = Opened::new(Store::open_existing(folder, cache_bytes)?.spaces()?)?;
-        Ok(EndedStore(Arc::new(RwLock::new(State::Open(Arc::new(opened))))))
+        store.show(opened);
+        Ok(store)
+    }
+
+    /// From now on these tables are read.
+    fn show(&self, opened: Opened) {
+        if let Some(manifest) = opened.manifest() {
+            self.hide_before(manifest.kept_from);
+            // It is durable: a merge may remove what it leaves out.
+            opened.spaces.remove_before(manifest.kept_from);
+        }
+        self.set(State::Open(Arc::new(opened)));
+    }
+
+    /// From now on readers pass over rows whose orders and positions ended before this day. The latest day counts.
+    pub fn hide_before(&self, day: UtcDay) {
+        self.shown_from.fetch_max(day.0, Ordering::Relaxed);
+    }
+
+    /// The first day that readers do not pass over; day 0: they pass over none.
+    pub fn shown_from(&self) -> UtcDay {
+        UtcDay(self.shown_from.load(Ordering::Relaxed))
     }
 
     /// Reads the rows that belong to this log.
@@ -160,7 +191,7 @@ impl EndedStore {
 
     /// The open tables. They must be dropped soon.
     fn opened(&self) -> Result<Arc<Opened>, StoreError> {
-        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Opening => Err(StoreError::Opening),
             State::Open(opened) => Ok(opened.clone()),
             State::Unusable(why) => Err(StoreError::Unusable(why.clone())),
@@ -168,21 +199,22 @@ impl EndedStore {
     }
 
     fn set(&self, state: State) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = state;
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
     /// It was opened, or cannot be used.
     pub(crate) fn publish(&self, spaces: Result<Spaces, StoreError>) {
-        self.set(match spaces.and_then(Opened::new) {
-            Ok(opened) => State::Open(Arc::new(opened)),
-            Err(error) => State::Unusable(Arc::new(error)),
-        });
+        match spaces.and_then(Opened::new) {
+            Ok(opened) => self.show(opened),
+            Err(error) => self.set(State::Unusable(Arc::new(error))),
+        }
     }
 
-    /// Closes the tables, so that the database can be opened again: until then it is being opened. `false` if a move goes
-    /// on; then they stay open.
+    /// Closes the tables, so that the database can be opened again: until then it is being opened. `false` if a move or a
+    /// merge goes on; then they stay open.
     pub(crate) fn withdraw(&self) -> bool {
-        let before = std::mem::replace(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner), State::Opening);
+        let before =
+            std::mem::replace(&mut *self.state.write().unwrap_or_else(PoisonError::into_inner), State::Opening);
         let State::Open(opened) = before else { return true };
         let started = Instant::now();
         while Arc::strong_count(&opened) > 1 {

@@ -4,6 +4,7 @@
 use crate::ended::{Rebuilt, Sources, rebuild as rebuild_ended};
 use crate::row::BATCH_ROWS;
 use crate::store::{Batch, Store, StoreError, Table};
+use engine::time::UtcDay;
 use engine::user::Users;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use std::path::Path;
 const CACHE_BYTES: u64 = 8 << 20;
 
 /// Makes a store in `folder`, the new folder of a history, with the rows that have left the memory of `state`, all users,
-/// up to LSN `upto` of this log. The directory must be stopped and locked by the caller.
+/// up to LSN `upto` of this log, without those that ended before the day `kept_from`. The directory must be stopped and locked by the caller.
 ///
 /// # Errors
 /// [`StoreError`] if the new store cannot be written.
@@ -19,11 +20,12 @@ pub fn rebuild(
     folder: &Path,
     log: u128,
     upto: u64,
+    kept_from: UtcDay,
     state: &Users,
     sources: &Sources<'_>,
 ) -> Result<Rebuilt, StoreError> {
     let store = Store::open(folder, CACHE_BYTES)?;
-    rebuild_ended(&store.spaces()?, (log, upto), state, sources)
+    rebuild_ended(&store.spaces()?, (log, upto, kept_from), state, sources)
 }
 
 /// Copies the prices of the store in the folder of the old history into that of the new one. Returns how many rows.

@@ -26,7 +26,9 @@ pub use journal::{JOURNAL, end_of_batches};
 pub use loose::{Opener, Rows, loose_files};
 pub use spaces::{Space, Spaces};
 
+use crate::ended::day_of;
 use crate::row::{About, Key, read_key};
+use engine::time::UtcDay;
 use fjall::compaction::Leveled;
 use fjall::compaction::filter::{CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict};
 use fjall::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy};
@@ -96,11 +98,13 @@ impl Table {
     }
 }
 
-/// The first minute and the first hour that are kept. Rows before them are removed when tables are merged.
+/// The first minute and the first hour of prices that are kept, and the first day of ended rows. Rows before them are
+/// removed when tables are merged.
 #[derive(Debug, Default)]
 struct Kept {
     minute: AtomicU32,
     hour: AtomicU32,
+    day: AtomicU32,
 }
 
 /// The open tables.
@@ -391,7 +395,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if one of them cannot be opened.
     pub fn spaces(&self) -> Result<Spaces, StoreError> {
-        Spaces::of(&self.db, &self.about)
+        Spaces::of(&self.db, &self.about, &self.kept)
     }
 
     pub fn size(&self, table: Table) -> Size {
@@ -498,6 +502,9 @@ struct Filter {
 
 /// What removes rows of the table with that name, if anything does.
 fn filter(name: &str, kept: &Arc<Kept>) -> Option<Arc<dyn Factory>> {
+    if let Some(space) = Space::ALL.into_iter().find(|space| space.name() == name) {
+        return space.is_cut().then(|| Arc::new(EndedFilter { kept: Arc::clone(kept), space }) as Arc<dyn Factory>);
+    }
     let table = Table::PRICES.into_iter().find(|table| table.name() == name)?;
     Some(Arc::new(Filter { kept: Arc::clone(kept), table }))
 }
@@ -529,6 +536,34 @@ impl CompactionFilter for Before {
         let is_before = read_key(item.key()).is_some_and(|(_, time)| time < self.0);
         // Older states of the row, which may come to light, are as old as the row: readers pass over them, too.
         Ok(if is_before { Verdict::Destroy } else { Verdict::Keep })
+    }
+}
+
+/// Removes rows that ended before a day from a keyspace.
+struct EndedFilter {
+    kept: Arc<Kept>,
+    space: Space,
+}
+
+impl Factory for EndedFilter {
+    fn name(&self) -> &str {
+        self.space.name()
+    }
+
+    fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
+        Box::new(EndedBefore(UtcDay(self.kept.day.load(Ordering::Relaxed))))
+    }
+}
+
+/// Removes rows that ended before this day.
+struct EndedBefore(UtcDay);
+
+impl CompactionFilter for EndedBefore {
+    fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
+        // What cannot be read stays: the check finds it.
+        let is_before = self.0 != UtcDay(0) && day_of(&item.value()?).is_some_and(|day| day < self.0);
+        // An earlier state of the row may be of a later day: it must not come to light.
+        Ok(if is_before { Verdict::Remove } else { Verdict::Keep })
     }
 }
 

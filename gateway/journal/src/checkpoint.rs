@@ -337,6 +337,8 @@ impl<S: Storage> Keeper<S> {
         let rests = &self.rests;
         for users in &mut state.users {
             mover.move_ended(users, *lsn, self.newest, || rests.iter().for_each(Rests::breathe));
+            // The copy has one shard.
+            mover.decide_cut(users, state.markets.history_from(), self.newest);
         }
     }
 

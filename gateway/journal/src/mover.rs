@@ -5,13 +5,20 @@
 //! fold up to L ─► rows that leave ─► store: written, synced, read back, named ─► snapshot without them ─► core drops them
 //! ```
 //!
+//! The oldest days may then be cut (`cutting.rs`).
+//!
 //! The records up to L are on the device before anything moves. A crash between two steps repeats work: the rows are
 //! still in the snapshot before, so the next keeper writes them again, which changes nothing.
 
+mod cutting;
+
+pub use cutting::AskCut;
+
+use cutting::Cutter;
 use engine::departed::{Departures, Leaving};
-use engine::id::OrderId;
+use engine::id::{OrderId, UserId};
 use engine::shard::bound::EndedBound;
-use engine::time::Timestamp;
+use engine::time::{Timestamp, UtcDay};
 use engine::user::Users;
 use std::collections::VecDeque;
 use std::error::Error;
@@ -54,6 +61,18 @@ pub trait EndedStore: Send {
     /// # Errors
     /// The store takes nothing for now; the rows stay in memory.
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>>;
+
+    /// The first day that is to be kept, on this day. `None`: all are.
+    fn wanted_from(&mut self, _today: UtcDay) -> Option<UtcDay> {
+        None
+    }
+
+    /// History is kept from `day` on, says the log: rows that ended before are not read any more, and removed some time.
+    /// `users`: those who have such rows, ascending. Called again with the same day when there may be more of them.
+    fn cut(&mut self, _day: UtcDay, _users: Vec<UserId>) {}
+
+    /// Goes on with what a cut has left to do. Called now and then.
+    fn tend(&mut self) {}
 }
 
 /// How long ended rows stay in memory.
@@ -73,6 +92,8 @@ pub struct Mover {
     store: Box<dyn EndedStore>,
     window: Window,
     drop_rows: DropRows,
+    /// `None`: history is not cut.
+    cutter: Option<Cutter>,
     /// Rows that left the copy, and that no snapshot is known to lack yet.
     moved: Vec<Arc<Departures>>,
     /// Rows that the newest snapshot lacks, and that the shards still have.
@@ -95,6 +116,7 @@ impl Mover {
             store,
             window,
             drop_rows,
+            cutter: None,
             moved: Vec::new(),
             due: VecDeque::new(),
             is_prepared: false,
@@ -128,6 +150,19 @@ impl Mover {
             self.pressed_at = Some(Instant::now());
         }
         presses
+    }
+
+    /// Cuts the history where the store wants it.
+    pub fn cutting(self, ask: AskCut) -> Mover {
+        Mover { cutter: Some(Cutter::new(ask)), ..self }
+    }
+
+    /// Decides whether the history of `users` is to be cut; `known`: from when on it is kept in their state, whose last
+    /// record has this time.
+    pub(crate) fn decide_cut(&mut self, users: &Users, known: UtcDay, newest: Timestamp) {
+        if let Some(cutter) = &mut self.cutter {
+            cutter.decide(&mut *self.store, users, known, newest.day());
+        }
     }
 
     /// Moves what has ended from `users`, the state up to `upto`, whose last record has this time. `rest` is called
@@ -188,6 +223,10 @@ impl Mover {
         self.is_prepared = self.is_prepared || self.store.prepare();
         self.drop_due();
         self.note_full();
+        if let Some(cutter) = &mut self.cutter {
+            cutter.turn(&mut *self.store);
+            self.store.tend();
+        }
     }
 
     /// Logs that placements are refused, and the end of that.

@@ -430,6 +430,13 @@ fn errors_name_the_key_and_the_allowed_values() {
             vec![],
             "server.clock_ahead_file: for tests, and allowed only where server.listen is loopback",
         ),
+        ("[history]\nkeep_days = 3", vec![], "history.keep_days: allowed is 0, or 4 and more"),
+        (
+            "[history]\nkeep_days = 7\n[limits]\nclient_ids_hours = 168",
+            vec![],
+            "history.keep_days: allowed is 0, or 8 and more",
+        ),
+        ("[history]\ndisk_bytes_max = 67108863", vec![], "history.disk_bytes_max: allowed is 0, or 67108864 and more"),
         (
             "[engine]\nshards = 8\n[journal]\nsegment_bytes = 1048576",
             vec![],

@@ -12,6 +12,7 @@ use crate::listeners::FeedLane;
 use crate::runtime::Inboxes;
 use ::edge::api::health::API_VERSION;
 use ::edge::app::App;
+use ::edge::ended_rows::HistoryFrom;
 use ::journal::commit::{CommitItem, Reply};
 use ::journal::recover::Report;
 use engine::command::Answer;
@@ -28,6 +29,10 @@ use wal::Marks;
 const BUILD: Family = Family::new("papertape_build_info", "What runs: version of the program, of the wire, and commit");
 const UPTIME: Family = Family::new("papertape_uptime_seconds", "Since this start");
 const STARTED: Family = Family::new("process_start_time_seconds", "Unix time of this start");
+const HISTORY_FROM: Family = Family::new(
+    "papertape_history_from_seconds",
+    "Start of the first day of history that is kept, Unix time; 0: all of it is kept",
+);
 const USERS: Family = Family::new("papertape_users", "Users");
 const KEYS: Family = Family::new("papertape_keys_issued", "API keys issued so far, including revoked ones");
 const QUEUED: Family = Family::new(
@@ -141,6 +146,8 @@ impl Sources {
         journal::write_orders(instruments.commit.listener.meters.as_ref(), out)?;
         edge::write(&app.front, out)?;
         billing::write(app.billing.as_ref(), out)?;
+        let history_from = app.reads.ended.history_from().map(HistoryFrom::day).unwrap_or_default();
+        out.gauge(&HISTORY_FROM, history_from.start().secs())?;
         out.gauge(&USERS, app.reads.directory.users_count())?;
         out.gauge(&KEYS, app.reads.directory.keys_count())?;
         feed::write(app, &instruments.feed, out)?;

@@ -3,12 +3,15 @@
 use super::world::World;
 use crate::command::{Answer, Command, Envelope};
 use crate::departed::{Departures, Leaving};
+use crate::fact;
 use crate::id::MARKETS;
 use crate::market::Markets;
+use crate::market::mutation::MarketMutation;
 use crate::mutation::codec;
+use crate::reject::Reject;
 use crate::shard::bound::EndedBound;
-use crate::shard::digest;
-use crate::time::Timestamp;
+use crate::shard::{Room, digest};
+use crate::time::{Timestamp, UtcDay};
 use crate::user::Users;
 use std::sync::Arc;
 
@@ -160,4 +163,40 @@ fn a_full_memory_of_ended_rows_refuses_placements_and_nothing_else() {
         cases += 2;
     }
     println!("a full memory of ended rows: {cases} cases");
+}
+
+/// That history is cut is one record about no user, which changes nothing in the shard; it needs ample room.
+#[test]
+fn a_cut_of_the_history_is_journaled() {
+    let mut world = World::of("");
+    for line in
+        ["plan pro", "tier pro", "balance 100000", "book Y bids 0.40x900000 asks 0.42x900000", "buy Y 5 limit 0.30"]
+    {
+        world.act(line);
+    }
+    let (before, records) = (digest::digest(&Markets::default(), &[world.users()]), world.out.records.len());
+    let now = world.now;
+    let mut cases = 0;
+    for (room, day) in [(Room::None, 3), (Room::ReserveOnly, 3), (Room::Ample, 20_784)] {
+        let (shard, _, out) = world.parts();
+        out.room = room;
+        let command = Command::CutHistory { day: UtcDay(day) };
+        shard.take(Envelope { owner: MARKETS, command, received_at: now, reply: 902 }, now, out);
+        let (_, answer) = out.answers.pop().expect("an answer");
+        match room {
+            Room::Ample => assert!(matches!(answer, Answer::Done), "{answer:?}"),
+            _ => assert!(matches!(answer, Answer::Refused(Reject::NoRoom)), "{answer:?}"),
+        }
+        assert_eq!(out.records.len() - records, usize::from(room == Room::Ample));
+        cases += 1;
+    }
+    let (owner, payload) = world.out.records.last().expect("a record");
+    let facts: Vec<MarketMutation> = codec::decode(world.rules.formats.record(), payload)
+        .expect("our own version")
+        .collect::<Result<_, _>>()
+        .expect("our own bytes");
+    assert_eq!(*owner, MARKETS);
+    assert_eq!(facts, [MarketMutation::HistoryCut(fact::HistoryCut { day: 20_784, at: now })]);
+    assert_eq!(digest::digest(&Markets::default(), &[world.users()]), before);
+    println!("cuts that are journaled: {cases} cases");
 }

@@ -11,9 +11,11 @@ use crate::mutation::Mutation;
 use crate::order::row::NO_FILL;
 use crate::order::row::tests::resting_order;
 use crate::order::{CloseReason, Fill, Order, Side, Status, TimeInForce};
+use crate::reject::Reject;
 use crate::rules::Rules;
 use crate::shard::minutes::Minutes;
 use crate::shard::query;
+use crate::time::UtcDay;
 use crate::user::alerts::About;
 use crate::user::placement_cash::AtPlacement;
 use crate::user::sample::{Dice, Sample};
@@ -23,6 +25,8 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
+mod cut;
+
 /// The rows of one user that have left memory.
 #[derive(Clone, Debug, Default)]
 struct Store {
@@ -31,6 +35,8 @@ struct Store {
     positions: BTreeMap<PositionId, Position>,
     requests: BTreeMap<OrderId, (String, Remembered)>,
     fault: Option<Fault>,
+    /// The first day that is kept.
+    cut: UtcDay,
     /// Rows that were read.
     read: Cell<usize>,
 }
@@ -62,6 +68,14 @@ impl Store {
         }
     }
 
+    fn is_cut(&self, row: &EndedOrder) -> bool {
+        row.order.ended_at().is_some_and(|at| at.day() < self.cut)
+    }
+
+    fn is_closed_before(&self, position: &Position) -> bool {
+        position.closed_at.is_some_and(|at| at.day() < self.cut)
+    }
+
     /// How often a list returns a row.
     fn times(&self, id: u64) -> usize {
         self.read.set(self.read.get() + 1);
@@ -83,12 +97,16 @@ impl Store {
 impl Departed for Store {
     type Error = Infallible;
 
+    fn kept_from(&self) -> UtcDay {
+        self.cut
+    }
+
     fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, Infallible> {
-        Ok(self.orders.get(&id).filter(|_| self.times(id.0) > 0).cloned())
+        Ok(self.orders.get(&id).filter(|row| !self.is_cut(row) && self.times(id.0) > 0).cloned())
     }
 
     fn position(&self, id: PositionId) -> Result<Option<Position>, Infallible> {
-        Ok(self.positions.get(&id).filter(|_| self.times(id.0) > 0).cloned())
+        Ok(self.positions.get(&id).filter(|row| !self.is_closed_before(row) && self.times(id.0) > 0).cloned())
     }
 
     fn orders(
@@ -97,12 +115,15 @@ impl Departed for Store {
         before: Option<OrderId>,
     ) -> impl Iterator<Item = Result<EndedOrder, Infallible>> {
         let below = self.orders.range(..before.unwrap_or(OrderId(u64::MAX))).rev();
-        let of_market = move |row: &EndedOrder| market.is_none_or(|only| row.order.terms.instrument.market() == only);
+        let of_market = move |row: &EndedOrder| {
+            !self.is_cut(row) && market.is_none_or(|only| row.order.terms.instrument.market() == only)
+        };
         self.rows(below.filter(move |(_, row)| of_market(row)).map(|(id, row)| (id.0, row.clone())))
     }
 
     fn fills(&self, before: Option<TradeId>) -> impl Iterator<Item = Result<(Fill, Order), Infallible>> {
         let below = self.fills.range(..before.unwrap_or(TradeId(u64::MAX))).rev();
+        let below = below.filter(|(_, order)| !self.is_cut(&self.orders[order]));
         self.rows(below.map(|(id, order)| {
             let EndedOrder { order, fills } = &self.orders[order];
             let fill = fills.iter().find(|fill| fill.id == *id).expect("its order has it");
@@ -112,11 +133,13 @@ impl Departed for Store {
 
     fn positions(&self, before: Option<PositionId>) -> impl Iterator<Item = Result<Position, Infallible>> {
         let below = self.positions.range(..before.unwrap_or(PositionId(u64::MAX))).rev();
+        let below = below.filter(|(_, row)| !self.is_closed_before(row));
         self.rows(below.map(|(id, row)| (id.0, row.clone())))
     }
 
     fn request(&self, client_order_id: &str) -> Result<Option<EndedRequest>, Infallible> {
-        let mut newest = self.requests.iter().rev().filter(|(_, (id, _))| id == client_order_id);
+        let newest = self.requests.iter().rev().filter(|(_, (id, _))| id == client_order_id);
+        let mut newest = newest.filter(|(order, _)| !self.is_cut(&self.orders[order]));
         let ended = |(order, (_, request)): (&OrderId, &(String, Remembered))| EndedRequest {
             request: request.clone(),
             order: self.orders[order].clone(),
@@ -182,7 +205,7 @@ impl Twins {
     fn ask(&self, owner: UserId, query: &Query, store: &Store) -> (String, String, bool) {
         let answer = |users: &Users| {
             let user = users.get(owner).expect("it was created");
-            query::answer(user, query.clone(), &self.minutes, &self.rules, self.sample.now)
+            query::answer(user, query.clone(), &self.minutes, &self.rules, (self.sample.now, UtcDay(0)))
         };
         let whole = answer(&self.whole).unwrap_or_else(|_| panic!("nothing has left: {query:?}"));
         match answer(&self.split) {
@@ -413,7 +436,7 @@ fn long_pages_have_the_rows_of_short_ones() {
         let store = twins.stores.get(&owner).unwrap_or(&nothing);
         let answer = |users: &Users, query: &Query| {
             let user = users.get(owner).expect("it was created");
-            query::answer(user, query.clone(), &twins.minutes, &twins.rules, twins.sample.now)
+            query::answer(user, query.clone(), &twins.minutes, &twins.rules, (twins.sample.now, UtcDay(0)))
         };
         if matches!(answer(&twins.whole, &query), Ok(Answer::Refused(_))) {
             return;
@@ -603,7 +626,7 @@ fn hints_count_rows_that_left() {
     let count = |users: &Users, store: &Store, market: Option<MarketFilter>, side: Option<Side>| {
         let (wallets, limit) = (Wallets::Any, 5);
         let filter = OrderFilter { wallets, status: None, market, side, after: None, offset: 0, limit };
-        let asked = lists::orders(users.get(owner).expect("created"), filter);
+        let asked = lists::orders(users.get(owner).expect("created"), filter, UtcDay(0));
         let Ok(answer) = asked.or_else(|rest| Elsewhere::new(owner, 0, rest).complete(store));
         let Answer::Orders(page) = answer else { panic!("a list") };
         assert_eq!(page.orders.len(), 5);

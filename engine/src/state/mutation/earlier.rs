@@ -5,7 +5,7 @@
 //! in it. In the other direction, for a process that writes the previous format, nothing is lost either: fields that
 //! the format lacks are then not decided ([`crate::format`]).
 
-use super::codec::{Fact, VERSION_FIRST, VERSION_RESTORED, VERSION_SET_BACK, number_of};
+use super::codec::{Fact, VERSION, VERSION_FIRST, VERSION_RESTORED, VERSION_SET_BACK, number_of};
 use super::{Mutation, fact};
 use crate::bytes::{CodecError, read, write};
 use crate::market::mutation::MarketMutation;
@@ -140,12 +140,13 @@ impl Fact for MarketMutation {
         write(self, out);
     }
 
-    /// Two facts have their own format; no build wrote them in an earlier one.
+    /// Three facts came with a format; no build wrote them in an earlier one.
     fn read_earlier(version: u16, input: &mut &[u8]) -> Result<MarketMutation, CodecError> {
         let fact = read(input)?;
         let first = match fact {
             MarketMutation::Restored(_) => VERSION_RESTORED,
             MarketMutation::ClockSetBack(_) => VERSION_SET_BACK,
+            MarketMutation::HistoryCut(_) => VERSION,
             _ => VERSION_FIRST,
         };
         if version < first { Err(CodecError::Variant) } else { Ok(fact) }

@@ -13,7 +13,7 @@ use crate::id::{OBJECT_BITS, OrderId, PositionId, TradeId, UserId, WalletId, obj
 use crate::mutation::packed::{Packer, put_numbers, take_numbers};
 use crate::order::row::NO_FILL;
 use crate::order::{Order, Side, Status};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, UtcDay};
 use std::ops::Range;
 
 /// What is known of a user's rows that have left memory.
@@ -35,6 +35,8 @@ pub struct DepartedRows {
     newest: Timestamp,
     moved_at: Timestamp,
     opened_at: Timestamp,
+    /// The first day on which one of the orders or positions ended.
+    ended_from: Option<UtcDay>,
     newest_order: u64,
     newest_fill: u64,
     newest_position: u64,
@@ -112,6 +114,16 @@ impl DepartedRows {
         (self.opened_at != Timestamp(0)).then_some(self.opened_at)
     }
 
+    /// Whether some of these orders or positions ended before a day.
+    pub fn has_ended_before(&self, day: UtcDay) -> bool {
+        self.ended_from.is_some_and(|first| first < day)
+    }
+
+    fn note_end(&mut self, ended_at: Timestamp) {
+        let day = ended_at.day();
+        self.ended_from = Some(self.ended_from.map_or(day, |first| first.min(day)));
+    }
+
     /// The highest id of these orders.
     pub fn newest_order(&self) -> Option<OrderId> {
         (self.newest_order != 0).then_some(OrderId(self.newest_order))
@@ -131,6 +143,7 @@ impl DepartedRows {
         self.orders += 1;
         self.newest_order = self.newest_order.max(order.id.0);
         ends_in(&mut self.ends, order.terms.wallet).note(order.status(), order.terms.side);
+        order.ended_at().into_iter().for_each(|at| self.note_end(at));
         let closed_at = order.closed().map(|(_, at)| at);
         for at in [Some(order.created_at), order.filled_at(), closed_at].into_iter().flatten() {
             self.newest = self.newest.max(at);
@@ -148,6 +161,7 @@ impl DepartedRows {
     fn note_position(&mut self, position: &Position) {
         self.positions += 1;
         self.newest_position = self.newest_position.max(position.id.0);
+        position.closed_at.into_iter().for_each(|at| self.note_end(at));
         self.opened_at = self.opened_at.max(position.opened_at);
         let settled_at = position.settlement.as_ref().map(|settled| settled.at);
         for at in [Some(position.opened_at), position.closed_at, settled_at].into_iter().flatten() {
@@ -303,7 +317,7 @@ impl Trading {
 pub(crate) type Runs = [Vec<Range<usize>>; 3];
 
 /// Counts, times and ids of the section of a snapshot.
-const FIGURES_COUNT: usize = 10;
+const FIGURES_COUNT: usize = 11;
 
 impl User {
     /// Appends the section of a snapshot: the sum, then lists of numbers. They are counts, times and object numbers of
@@ -321,6 +335,7 @@ impl User {
             newest,
             moved_at,
             opened_at,
+            ended_from,
             newest_order,
             newest_fill,
             newest_position,
@@ -329,8 +344,12 @@ impl User {
         let mut packer = Packer::onto(out);
         let counts = [*orders, *fills, *positions, *requests].map(u64::from);
         let ids = [*newest_order, *newest_fill, *newest_position].map(|id| u64::from(object_number(id)));
+        let [orders, fills, positions, requests] = counts;
+        let [order, fill, position] = ids;
+        let ended_from = u64::from(ended_from.unwrap_or_default().0);
+        let (newest, moved_at, opened_at) = (newest.0, moved_at.0, opened_at.0);
         let figures: [u64; FIGURES_COUNT] =
-            [counts[0], counts[1], counts[2], counts[3], newest.0, moved_at.0, opened_at.0, ids[0], ids[1], ids[2]];
+            [orders, fills, positions, requests, newest, moved_at, opened_at, ended_from, order, fill, position];
         put_numbers(figures.into_iter(), &mut packer);
         let of_wallets: Vec<u64> = tallies
             .iter()
@@ -368,7 +387,8 @@ impl DepartedRows {
     ) -> Result<(DepartedRows, Runs), CodecError> {
         let sum = Sum::of_bytes(&Bytes::take(input)?);
         let figures = <[u64; FIGURES_COUNT]>::try_from(take_numbers(input)?).map_err(|_| CodecError::Length)?;
-        let [orders, fills, positions, requests, newest, moved_at, opened_at, order, fill, position] = figures;
+        let [orders, fills, positions, requests, newest, moved_at, opened_at, ended_from, order, fill, position] =
+            figures;
         let count = |count: u64| u32::try_from(count).ok().filter(|count| *count < 1 << OBJECT_BITS);
         let counted = |of: u64| count(of).ok_or(CodecError::Reference);
         // 0 is not an object's number.
@@ -388,6 +408,7 @@ impl DepartedRows {
             newest: Timestamp(newest),
             moved_at: Timestamp(moved_at),
             opened_at: Timestamp(opened_at),
+            ended_from: Some(UtcDay(u32::try_from(ended_from).map_err(|_| CodecError::Reference)?)),
             newest_order: id(order, orders)?,
             newest_fill: id(fill, fills)?,
             newest_position: id(position, positions)?,
@@ -423,7 +444,11 @@ impl DepartedRows {
             && requests <= orders
             && sums[0] == fills
             && sums[1] <= positions;
-        if !fits || !rest.is_empty() || departed.newest < departed.moved_at || departed.newest < departed.opened_at {
+        let newest = departed.newest;
+        let is_after = newest < departed.moved_at
+            || newest < departed.opened_at
+            || departed.ended_from.is_some_and(|first| first > newest.day());
+        if !fits || !rest.is_empty() || is_after {
             return Err(CodecError::Reference);
         }
         let ends = [orders, fills, positions].map(|departed| departed as usize);

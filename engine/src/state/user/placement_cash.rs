@@ -246,13 +246,15 @@ impl Undone {
     }
 
     /// The available cash after the placement of `order`, with the rows that have left memory. `None`: it cannot be
-    /// computed.
+    /// computed, also because the history of that day was cut.
     ///
     /// # Errors
     /// Those of `departed`.
     pub fn complete<D: Departed>(self, order: &Order, departed: &D) -> Result<Option<Cash>, D::Error> {
         let known = |held: &Holdings| held.wallet == order.terms.wallet;
-        if !self.wallets.iter().any(known) {
+        // What came after the placement ended after it, and is there, unless the history was cut since.
+        let is_cut = order.created_at.day() < departed.kept_from();
+        if is_cut || !self.wallets.iter().any(known) {
             return Ok(None);
         }
         let Some(left) = self.undo_left(order, departed)? else { return Ok(None) };

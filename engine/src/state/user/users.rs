@@ -10,7 +10,7 @@ use crate::id::{InstrumentId, MarketId, OrderId, Outcome, PositionId, UserId};
 use crate::mutation::Mutation;
 use crate::order::Order;
 use crate::order::resting::{Resting, Standing};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, UtcDay};
 use ahash::AHashMap;
 use std::sync::Arc;
 
@@ -67,6 +67,14 @@ impl Users {
     pub fn newest_departed(&self) -> Option<(UserId, Timestamp)> {
         let of_users = self.unordered().filter_map(|user| Some((user.id, user.departed()?.newest())));
         of_users.max_by_key(|(user, at)| (*at, *user))
+    }
+
+    /// Users of whom orders or positions have left memory that ended before a day, ascending. O(users).
+    pub fn with_ends_before(&self, day: UtcDay) -> Vec<UserId> {
+        let has_ends = |user: &&User| user.departed().is_some_and(|departed| departed.has_ended_before(day));
+        let mut users: Vec<UserId> = self.unordered().filter(has_ends).map(|user| user.id).collect();
+        users.sort_unstable();
+        users
     }
 
     /// A user, to change its rows in memory.

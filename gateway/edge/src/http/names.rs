@@ -19,6 +19,7 @@ pub struct Names {
     pub verbose: HeaderName,
     pub order_id: HeaderName,
     pub beta_cutoff: HeaderName,
+    pub history_from: HeaderName,
     /// The six rate headers, each with its plain and its branded name.
     pub rate: [(HeaderName, HeaderName); 6],
     /// The same as starts of header lines.
@@ -51,6 +52,7 @@ impl Names {
         allowed.push(format!("{prefix}-Verbose"));
         allowed.push("X-Confirm-Cancel-All".to_owned());
         let mut exposed = vec!["X-Request-Id".to_owned(), format!("{prefix}-Code"), format!("{prefix}-Order-Id")];
+        exposed.push(format!("{prefix}-History-From"));
         exposed.extend(["Retry-After", "X-API-Beta-Cutoff"].map(str::to_owned));
         exposed.extend(rate.iter().flat_map(|(plain, branded)| [plain.to_string(), branded.to_string()]));
         Some(Names {
@@ -59,6 +61,7 @@ impl Names {
             verbose: branded("Verbose")?,
             order_id: branded("Order-Id")?,
             beta_cutoff: HeaderName::from_static("x-api-beta-cutoff"),
+            history_from: branded("History-From")?,
             rate_lines: rate.each_ref().map(|(plain, branded)| Pair { plain: line(plain), branded: line(branded) }),
             number: NUMBERS.fetch_add(1, Relaxed),
             rate,

@@ -244,8 +244,14 @@ fn responses(route: &Route, served: &Served<'_>, components: &mut Components) ->
     for (status, code) in route.fails_at {
         by_status.entry(*status).or_default().codes.push(*code);
     }
-    let written =
-        by_status.into_iter().map(|(status, answers)| (status.to_string(), answers.written(served, components)));
+    let written = by_status.into_iter().map(|(status, answers)| {
+        let mut written = answers.written(served, components);
+        if route.shows_history && !answers.given.is_empty() {
+            written["headers"][served.names.history_from.as_str()] =
+                json!({"$ref": "#/components/headers/HistoryFrom"});
+        }
+        (status.to_string(), written)
+    });
     Value::Object(written.collect())
 }
 
@@ -438,6 +444,11 @@ fn headers() -> Value {
             "schema": {"type": "string"},
         },
         "Code": {"description": "The code of the refusal.", "schema": {"type": "string"}},
+        "HistoryFrom": {
+            "description": "The first day, UTC, that answers about the past show, if the server no longer keeps what ended \
+                            before. Also with `ORDER_NOT_FOUND`. Absent while nothing of the account is missing.",
+            "schema": {"type": "string", "format": "date"},
+        },
         "RetryAfter": {"description": "Seconds to wait.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
     })
 }

@@ -91,6 +91,9 @@ where
                 // 6. Admit: check that the credential is usable, that it allows the route, and that its limits have
                 //   room.
                 let Admitted { caller, in_flight } = admit(&edge, route, identity, *peer, now, &mut response).await?;
+                if let Some(caller) = caller.as_ref().filter(|_| route.shows_history) {
+                    response.history_from = app.reads.ended.history_from().and_then(|from| from.of(caller.user));
+                }
                 // A closed gate may ask for the credential first.
                 if !route.exists(&app.front.settings) {
                     return Err(Code::NotFound.into());

@@ -15,7 +15,7 @@ use super::pipeline::Head;
 use super::refusals::KeyPrefix;
 use super::reply::{Fresh, Outcome, Parts, Reply};
 use super::route::Route;
-use engine::time::Timestamp;
+use engine::time::{Timestamp, UtcDay};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -74,6 +74,8 @@ pub struct ResponseHead<'a> {
     pub public_route: bool,
     /// The cutoff of a beta key, from that time on.
     pub beta_cutoff: Option<Timestamp>,
+    /// The first day that answers about history show, if the user has had earlier ones.
+    pub history_from: Option<UtcDay>,
     /// Whether the connection ends after the response.
     pub closes: bool,
     /// The use that is counted.
@@ -123,6 +125,7 @@ impl<'a> ResponseHead<'a> {
             rate: None,
             public_route: false,
             beta_cutoff: None,
+            history_from: None,
             closes: false,
             used: Used::default(),
             key_prefix: None,
@@ -325,6 +328,7 @@ impl ResponseHead<'_> {
             && !self.is_head
             && self.cors.is_none()
             && self.beta_cutoff.is_none()
+            && self.history_from.is_none()
             && !self.closes
     }
 
@@ -398,6 +402,11 @@ impl ResponseHead<'_> {
             && let Ok(cutoff) = HeaderValue::try_from(instant::ts_text(cutoff))
         {
             to.value(&self.names.beta_cutoff, &cutoff);
+        }
+        if let Some(day) = self.history_from
+            && let Ok(day) = HeaderValue::try_from(day.text())
+        {
+            to.value(&self.names.history_from, &day);
         }
         if let Some(origin) = &self.cors {
             if origin != "*" {

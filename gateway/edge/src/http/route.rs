@@ -42,6 +42,8 @@ pub struct Route {
     pub cache: Cache,
     /// The handler reads no header but `Idempotency-Key`: the fast path discards all others.
     pub headless: bool,
+    /// It answers about orders, fills or positions that may have ended: it says from when on these are shown.
+    pub shows_history: bool,
     /// Parameters of the query string, and headers that this route reads.
     pub params: &'static [Param],
     pub takes: Option<Takes>,
@@ -273,6 +275,7 @@ impl Route {
             body,
             cache: Cache::ByCredential,
             headless: false,
+            shows_history: false,
             params: &[],
             takes: None,
             gives: [None; 3],
@@ -337,6 +340,12 @@ impl Route {
     /// Its handler reads no header but `Idempotency-Key`.
     pub const fn headless(mut self) -> Route {
         self.headless = true;
+        self
+    }
+
+    /// It answers about orders, fills or positions that may have ended.
+    pub const fn shows_history(mut self) -> Route {
+        self.shows_history = true;
         self
     }
 

@@ -1,28 +1,52 @@
 //! The check of every ended row of a stopped store: whether it can be read, belongs where it is, and fits the others; and
 //! whether all of them are what the manifest says.
 
+use super::manifest::Days;
 use super::rows::{
-    first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, take_head, take_order_of,
-    take_request_hash, user_of,
+    Head, day_of, first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, take_head,
+    take_order_of, take_request_hash, user_of,
 };
-use super::{Manifest, Total, row_hash};
+use super::{Manifest, row_hash};
 use crate::store::{Space, Spaces, StoreError};
 use engine::departed::{EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};
 use engine::id::{OrderId, UserId};
+use engine::time::{Timestamp, UtcDay};
 use std::ops::Bound;
 
 /// Name of the table with the manifest.
 const ABOUT: &str = "about";
+/// The place of all days before the first one that is kept.
+const BEFORE: UtcDay = UtcDay(0);
 
-/// Rows and users of a keyspace.
-pub fn count(spaces: &Spaces, space: Space) -> Result<(u64, u64), StoreError> {
-    let (mut rows, mut users, mut last) = (0, 0, None);
+/// What a keyspace has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Rows that are kept, and the users that have some.
+    pub rows: u64,
+    pub users: u64,
+    /// Rows of days that were cut and are still there.
+    pub cut_rows: u64,
+}
+
+/// Counts the rows of a keyspace.
+pub fn count(spaces: &Spaces, space: Space, manifest: Option<&Manifest>) -> Result<Counted, StoreError> {
+    let (mut counted, mut last) = (Counted::default(), None);
     for row in spaces.scan(space, (Bound::Unbounded, Bound::Unbounded)) {
-        let user = user_of(&row?.0);
-        rows += 1;
-        users += u64::from(last.replace(user) != Some(user));
+        let (key, value) = row?;
+        if is_cut(manifest, space, &value) {
+            counted.cut_rows += 1;
+            continue;
+        }
+        let user = user_of(&key);
+        counted.rows += 1;
+        counted.users += u64::from(last.replace(user) != Some(user));
     }
-    Ok((rows, users))
+    Ok(counted)
+}
+
+/// Whether a row is of a day that was cut. Bytes that are no row are not.
+fn is_cut(manifest: Option<&Manifest>, space: Space, value: &[u8]) -> bool {
+    manifest.zip(day_of(value)).is_some_and(|(manifest, day)| !manifest.keeps(space, day))
 }
 
 /// The check, and what it passes its findings to: table, user, problem.
@@ -55,30 +79,50 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
         Check { spaces, manifest, sharing: Sharing::default(), note, rows: 0 }
     }
 
+    /// The first day that is kept, if earlier ones were cut.
+    pub fn from(&self) -> Option<UtcDay> {
+        self.manifest.as_ref().map(|manifest| manifest.kept_from).filter(|day| *day != UtcDay(0))
+    }
+
     pub fn run(&mut self) {
-        for (at, space) in Space::ALL.into_iter().enumerate() {
-            let (mut total, mut from, mut step, mut is_whole) = (Total::default(), Some(0), 1_u64, true);
+        for space in Space::ALL {
+            let (mut days, mut rows, mut from, mut step, mut is_whole) = (Days::new(), 0, Some(0), 1_u64, true);
             while let Some(user) = from {
-                let rows = total.rows;
-                from = self.users(space, user, &mut total).and_then(|last| last.checked_add(step));
+                let before = rows;
+                from = self.users(space, user, &mut days, &mut rows).and_then(|last| last.checked_add(step));
                 is_whole &= from.is_none();
                 // What is damaged may hold many users, whose numbers are unknown.
-                step = if total.rows > rows { 1 } else { step.saturating_mul(2) };
+                step = if rows > before { 1 } else { step.saturating_mul(2) };
             }
-            self.rows += total.rows;
-            let Some(expected) = self.manifest.as_ref().map(|manifest| manifest.totals[at]) else { continue };
-            if is_whole && total != expected {
-                let problem = match total.rows == expected.rows {
-                    true => "its rows are not those that were written".to_owned(),
-                    false => format!("{} of {} rows", total.rows, expected.rows),
-                };
-                (self.note)(space.name(), None, problem);
+            self.rows += rows;
+            if is_whole {
+                self.compare(space, &days);
             }
         }
     }
 
-    /// Checks the rows from a user on, up to an error. Returns the last user before it.
-    fn users(&mut self, space: Space, from: u64, total: &mut Total) -> Option<u64> {
+    /// Compares the rows of each day with the manifest.
+    fn compare(&mut self, space: Space, days: &Days) {
+        let Some(manifest) = &self.manifest else { return };
+        let mut expected: Days =
+            manifest.days.iter().map(|(day, of)| (*day, of[space as usize])).filter(|(_, of)| of.rows > 0).collect();
+        if !space.is_cut() && manifest.hashes.rows > 0 {
+            expected.insert(BEFORE, manifest.hashes);
+        }
+        if *days == expected {
+            return;
+        }
+        let rows = |days: &Days| days.values().map(|of| of.rows).sum::<u64>();
+        let (there, expected) = (rows(days), rows(&expected));
+        let problem = match there == expected {
+            true => "its rows are not those that were written".to_owned(),
+            false => format!("{there} of {expected} rows"),
+        };
+        (self.note)(space.name(), None, problem);
+    }
+
+    /// Checks the rows from a user on, up to an error. Returns the last user before it. Rows that were cut are passed over.
+    fn users(&mut self, space: Space, from: u64, days: &mut Days, rows: &mut u64) -> Option<u64> {
         let (mut last, first) = (from, from.to_be_bytes());
         for row in self.spaces.scan(space, (Bound::Included(&first[..]), Bound::Unbounded)) {
             let (key, value) = match row {
@@ -88,7 +132,14 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
                     return Some(last);
                 }
             };
-            total.add(row_hash(&key, &value), None);
+            if is_cut(self.manifest.as_ref(), space, &value) {
+                last = user_of(&key).map_or(last, |user| user.0);
+                continue;
+            }
+            *rows += 1;
+            let day = day_of(&value).unwrap_or_default();
+            let day = if self.manifest.as_ref().is_some_and(|known| day < known.kept_from) { BEFORE } else { day };
+            days.entry(day).or_default().add(row_hash(&key, &value));
             let user = user_of(&key).filter(|_| key.len() == key_bytes(space));
             last = user.map_or(last, |user| user.0);
             let checked = match user {
@@ -104,7 +155,7 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
 
     fn row(&mut self, space: Space, user: UserId, key: &[u8], value: &[u8]) -> Result<(), String> {
         let mut body = value;
-        let lsn = take_head(&mut body).map_err(of)?;
+        let Head { lsn, day } = take_head(&mut body).map_err(of)?;
         let upto = self.manifest.as_ref().map_or(u64::MAX, Manifest::newest_lsn);
         if lsn > upto {
             return Err(format!("a row of LSN {lsn}, after that of the last move"));
@@ -117,6 +168,7 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
                 if order.order.id.0 != object {
                     return Err(format!("order {object} is order {}", order.order.id));
                 }
+                is_of_day(order.order.ended_at(), day)?;
                 // An interrupted move wrote the order, and not yet what names it.
                 let is_interrupted = self.manifest.as_ref().is_some_and(|known| known.interrupted.contains(&lsn));
                 if is_interrupted { Ok(()) } else { self.is_named(user, &order) }
@@ -124,12 +176,12 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
             Space::Positions => {
                 let position = take_position(body).map_err(|error| format!("position {object}: {error}"))?;
                 match position.id.0 == object {
-                    true => Ok(()),
+                    true => is_of_day(position.closed_at, day),
                     false => Err(format!("position {object} is position {}", position.id)),
                 }
             }
             Space::Fills => {
-                let order = self.order(user, take_order_of(object, body).ok_or_else(unreadable)?)?;
+                let order = self.order(user, take_order_of(object, body).ok_or_else(unreadable)?, day)?;
                 match order.fills.iter().any(|fill| fill.id.0 == object) {
                     true => Ok(()),
                     false => Err(format!("order {} lacks its fill {object}", order.order.id)),
@@ -137,7 +189,7 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
             }
             Space::Requests => {
                 let request = take_request(body, &mut self.sharing).map_err(|error| format!("{object}: {error}"))?;
-                let found = EndedRequest { order: self.order(user, OrderId(object))?, request };
+                let found = EndedRequest { order: self.order(user, OrderId(object), day)?, request };
                 let hash = found.id().map(id_hash).filter(|_| found.request.order.0 == object);
                 if hash.is_none_or(|hash| key[8..16] != hash.to_be_bytes()) {
                     return Err(format!("the request of order {object} is under another id"));
@@ -147,14 +199,17 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
             Space::ByHash => {
                 // Its key ends with the hash.
                 let order = take_order_of(first_object(user), body).ok_or("a hash that cannot be read")?;
-                let found = self.order(user, order)?;
+                if self.manifest.as_ref().is_some_and(|known| day < known.kept_from) {
+                    return Ok(());
+                }
+                let found = self.order(user, order, day)?;
                 match found.order.terms.order_hash().is_some_and(|hash| key[8..] == *hash) {
                     true => Ok(()),
                     false => Err(format!("order {order} has another hash")),
                 }
             }
             Space::ByMarket => {
-                let found = self.order(user, OrderId(object))?;
+                let found = self.order(user, OrderId(object), day)?;
                 let own = market_key(user, found.order.terms.instrument.market(), found.order.id);
                 if own == key && take_request_hash(body).is_some() {
                     Ok(())
@@ -165,12 +220,15 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
         }
     }
 
-    /// The order that another row names.
-    fn order(&mut self, user: UserId, id: OrderId) -> Result<EndedOrder, String> {
+    /// The order that another row names, and that ended on its day.
+    fn order(&mut self, user: UserId, id: OrderId, day: UtcDay) -> Result<EndedOrder, String> {
         let found = self.spaces.get(Space::Orders, &object_key(user, id.0)).map_err(of)?;
         let found = found.ok_or_else(|| format!("order {id} is missing"))?;
         let mut body = &found[..];
-        take_head(&mut body).map_err(of)?;
+        let head = take_head(&mut body).map_err(of)?;
+        if head.day != day {
+            return Err(format!("order {id} ended on another day"));
+        }
         take_order(body, &mut self.sharing).map_err(|error| format!("order {id}: {error}"))
     }
 
@@ -207,6 +265,10 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
         }
         Ok(())
     }
+}
+
+fn is_of_day(ended_at: Option<Timestamp>, day: UtcDay) -> Result<(), String> {
+    if ended_at.map(Timestamp::day) == Some(day) { Ok(()) } else { Err("it ended on another day".to_owned()) }
 }
 
 fn of(error: StoreError) -> String {

@@ -8,6 +8,7 @@ use crate::store::{Space, StoreError, Value};
 use engine::departed::{EndedOrder, Sharing};
 use engine::id::OrderId;
 use engine::order::{Fill, Order};
+use engine::time::UtcDay;
 use std::cmp::Reverse;
 use std::ops::Bound;
 
@@ -40,8 +41,7 @@ impl<'s, 'a> FillRows<'s, 'a> {
             false => Vec::from_iter(self.rows.next().transpose()?),
             true => self.rows.piece()?,
         };
-        // Order and fill.
-        let mut named: Vec<(OrderId, u64)> = Vec::with_capacity(rows.len());
+        let mut named: Vec<Named> = Vec::with_capacity(rows.len());
         let mut unreadable = None;
         for row in rows {
             match names(&row) {
@@ -61,30 +61,31 @@ impl<'s, 'a> FillRows<'s, 'a> {
         Ok(())
     }
 
-    /// The fills that name these orders, highest order first. Of an order that cannot be read the newest fill is the
+    /// The fills that name these orders, highest order first; without those of a day that was cut since. Of an order that cannot be read the newest fill is the
     /// error, and the others are left out.
-    fn found(&mut self, named: &[(OrderId, u64)]) -> Result<Vec<Row>, StoreError> {
+    fn found(&mut self, named: &[Named]) -> Result<Vec<Row>, StoreError> {
         let mut found = Vec::with_capacity(named.len());
-        let Some((highest, _)) = named.first() else { return Ok(found) };
+        let Some((highest, ..)) = named.first() else { return Ok(found) };
         let mut beside = match named.len() {
             1 => None,
             _ => self.beside(*highest)?,
         };
         for group in named.chunk_by(|one, other| one.0 == other.0) {
-            let (id, newest) = group[0];
+            let (id, newest, day) = group[0];
             let scanned = beside.as_mut().and_then(|beside| beside.value(id));
             let ended = match &scanned {
-                Some(value) => self.scanned(id, value),
-                None => self.of.named(id, &mut self.sharing),
+                Some(value) => self.scanned(id, day, value),
+                None => self.of.named(id, day, &mut self.sharing),
             };
             match ended {
-                Ok(EndedOrder { order, fills }) => {
+                Ok(None) => {}
+                Ok(Some(EndedOrder { order, fills })) => {
                     let fill = |fill: u64| {
                         let at = fills.binary_search_by_key(&fill, |of| of.id.0);
                         at.map(|at| fills[at].clone()).map_err(|_| lacks(id, fill))
                     };
                     let (last, others) = (group[group.len() - 1].1, &group[..group.len() - 1]);
-                    found.extend(others.iter().map(|(_, of)| (*of, fill(*of).map(|fill| (fill, order.clone())))));
+                    found.extend(others.iter().map(|(_, of, _)| (*of, fill(*of).map(|fill| (fill, order.clone())))));
                     found.push((last, fill(last).map(|fill| (fill, order))));
                 }
                 Err(error) => found.push((newest, Err(error))),
@@ -93,12 +94,12 @@ impl<'s, 'a> FillRows<'s, 'a> {
         Ok(found)
     }
 
-    /// An order that the scan found.
-    fn scanned(&mut self, id: OrderId, value: &Value) -> Result<EndedOrder, StoreError> {
-        match self.of.body(value)? {
-            Some(body) => order(id, body, &mut self.sharing),
-            // Of a later LSN: the look-up says so.
-            None => self.of.named(id, &mut self.sharing),
+    /// An order that the scan found. `None`: its day was cut.
+    fn scanned(&mut self, id: OrderId, day: UtcDay, value: &Value) -> Result<Option<EndedOrder>, StoreError> {
+        match self.of.body(Space::Orders, value)? {
+            Some(body) => order(id, body, &mut self.sharing).map(Some),
+            // Of a later LSN, or cut: the look-up says so.
+            None => self.of.named(id, day, &mut self.sharing),
         }
     }
 
@@ -131,10 +132,12 @@ impl Iterator for FillRows<'_, '_> {
     }
 }
 
-/// The order and the number of a fill.
-fn names(row: &Found) -> Result<(OrderId, u64), StoreError> {
+/// The order, the number, and the day of a fill.
+type Named = (OrderId, u64, UtcDay);
+
+fn names(row: &Found) -> Result<Named, StoreError> {
     let fill = row.object()?;
-    Ok((fill_order(fill, row.body())?, fill))
+    Ok((fill_order(fill, row.body())?, fill, row.day()?))
 }
 
 /// Key and value of a row.

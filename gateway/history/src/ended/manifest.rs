@@ -1,20 +1,27 @@
 //! What is known of the ended rows as a whole: up to which LSN they are there, how many rows each keyspace has, and the
-//! sum of their hashes. It is one row of the table `about`, and the last that a move writes.
+//! sum of their hashes, by the day on which their orders and positions ended. It is one row of the table `about`, and the
+//! last that a move writes.
 //!
 //! A move first notes what it will add to each keyspace, with the first row of that; then it adds. An ingestion is whole
 //! or absent after a crash, so a keyspace that has the first row has the whole addition. So the sums are
 //! right whenever a process ends, and no row counts twice.
 //!
+//! Rows of days before a cut do not count: they are there, or were removed. So an addition is known by a row of its last
+//! day. Hashes of signed orders are never removed.
+//!
 //! ```text
-//! about       `ended`     version │ log u128 │ LSN │ of each keyspace: rows, sum u64 │ first rows of the last move
-//!                         │ move that has begun: LSN, of each keyspace: rows, sum u64, first row │ LSNs of interrupted moves
+//! about       `ended`     version │ log u128 │ LSN │ first day kept, day up to which rows were removed, rows that were not
+//!                         │ hashes before the cut: rows, sum u64 │ days: day, of each keyspace: rows, sum u64
+//!                         │ a row of the newest addition to each
+//!                         │ move that has begun: LSN, of each keyspace: days of rows added and of rows replaced, a row
+//!                         │ LSNs of interrupted moves
 //!                         │ holes: user, LSN, object, time
 //! ```
 
 use crate::row::{read_leb, write_leb};
 use crate::store::{Space, Spaces, StoreError};
 use engine::id::UserId;
-use engine::time::Timestamp;
+use engine::time::{Timestamp, UtcDay};
 use engine::user::DepartedRows;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,13 +50,20 @@ pub struct Probe {
     pub key: Vec<u8>,
     /// [`row_hash`].
     pub hash: u64,
+    /// When its order or position ended.
+    pub day: UtcDay,
 }
+
+/// Rows by the day on which their orders or positions ended.
+pub type Days = BTreeMap<UtcDay, Total>;
 
 /// What a move adds to one keyspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addition {
-    pub total: Total,
-    /// `None`: nothing is written there.
+    pub added: Days,
+    /// Rows in whose place others are.
+    pub replaced: Days,
+    /// One of the last day. `None`: nothing is written there.
     pub probe: Option<Probe>,
 }
 
@@ -90,8 +104,16 @@ pub struct Manifest {
     pub log: u128,
     /// Rows that ended up to this LSN and were to move are there.
     pub upto: u64,
-    /// As in [`Space::ALL`].
-    pub totals: [Total; SPACES],
+    /// The first day that is kept: other rows may be there or not, and do not count. Day 0: all are kept.
+    pub kept_from: UtcDay,
+    /// Rows that ended before this day were removed.
+    pub swept_to: UtcDay,
+    /// Rows that ended between these two days, about.
+    pub unswept: u64,
+    /// Hashes of signed orders that ended before the first day.
+    pub hashes: Total,
+    /// The others, as in [`Space::ALL`].
+    pub days: BTreeMap<UtcDay, [Total; SPACES]>,
     /// A row of the newest addition to each keyspace.
     pub newest: [Option<Probe>; SPACES],
     pub moving: Option<Moving>,
@@ -111,10 +133,10 @@ pub fn row_hash(key: &[u8], value: &[u8]) -> u64 {
 }
 
 impl Total {
-    /// Adds a new row, or one instead of another.
-    pub fn add(&mut self, hash: u64, replaced: Option<u64>) {
-        self.rows += u64::from(replaced.is_none());
-        self.sum = self.sum.wrapping_add(hash).wrapping_sub(replaced.unwrap_or(0));
+    /// Adds a row.
+    pub fn add(&mut self, hash: u64) {
+        self.rows += 1;
+        self.sum = self.sum.wrapping_add(hash);
     }
 
     /// `None` if there are more rows than numbers.
@@ -122,6 +144,26 @@ impl Total {
         self.rows = self.rows.checked_add(other.rows)?;
         self.sum = self.sum.wrapping_add(other.sum);
         Some(())
+    }
+
+    /// `None` if there are fewer rows.
+    fn leave(&mut self, other: Total) -> Option<()> {
+        self.rows = self.rows.checked_sub(other.rows)?;
+        self.sum = self.sum.wrapping_sub(other.sum);
+        Some(())
+    }
+}
+
+impl Addition {
+    /// Adds a row, in the place of another if there is one.
+    pub fn add(&mut self, key: &[u8], hash: u64, day: UtcDay, replaced: Option<(u64, UtcDay)>) {
+        self.added.entry(day).or_default().add(hash);
+        if let Some((hash, day)) = replaced {
+            self.replaced.entry(day).or_default().add(hash);
+        }
+        if self.probe.as_ref().is_none_or(|probe| probe.day < day) {
+            self.probe = Some(Probe { key: key.to_vec(), hash, day });
+        }
     }
 }
 
@@ -131,7 +173,11 @@ impl Manifest {
         Manifest {
             log,
             upto: 0,
-            totals: [Total::default(); SPACES],
+            kept_from: UtcDay(0),
+            swept_to: UtcDay(0),
+            unswept: 0,
+            hashes: Total::default(),
+            days: BTreeMap::new(),
             newest: Default::default(),
             moving: None,
             interrupted: BTreeSet::new(),
@@ -188,13 +234,14 @@ impl Manifest {
     /// # Errors
     /// [`StoreError::Damaged`] if they differ.
     pub fn fits(&self, spaces: &Spaces) -> Result<(), StoreError> {
-        for ((space, total), probe) in Space::ALL.into_iter().zip(&self.totals).zip(&self.newest) {
-            let most = spaces.rows_at_most(space);
-            if most < total.rows {
-                let why = format!("{} has at most {most} of {} rows", space.name(), total.rows);
+        for (space, probe) in Space::ALL.into_iter().zip(&self.newest) {
+            let (most, rows) = (spaces.rows_at_most(space), self.total(space).rows);
+            if most < rows {
+                let why = format!("{} has at most {most} of {rows} rows", space.name());
                 return Err(StoreError::Damaged(why));
             }
-            let is_there = probe.as_ref().map_or(Ok(true), |probe| probe.is_in(spaces, space))?;
+            let probe = probe.as_ref().filter(|probe| self.keeps(space, probe.day));
+            let is_there = probe.map_or(Ok(true), |probe| probe.is_in(spaces, space))?;
             if !is_there {
                 return Err(StoreError::Damaged(format!("{} lacks its newest rows", space.name())));
             }
@@ -205,11 +252,12 @@ impl Manifest {
     /// Ends a move that was interrupted: what it added counts.
     fn settle(&mut self, spaces: &Spaces) -> Result<(), StoreError> {
         let Some(moving) = self.moving.take() else { return Ok(()) };
-        for (at, (space, addition)) in Space::ALL.into_iter().zip(moving.additions).enumerate() {
+        for (space, addition) in Space::ALL.into_iter().zip(moving.additions) {
             if let Some(probe) = &addition.probe
+                && self.keeps(space, probe.day)
                 && probe.is_in(spaces, space)?
             {
-                self.add(at, addition)?;
+                self.add(space, addition)?;
                 self.interrupted.insert(moving.lsn);
             }
         }
@@ -219,13 +267,71 @@ impl Manifest {
         Ok(())
     }
 
-    fn add(&mut self, at: usize, addition: Addition) -> Result<(), StoreError> {
-        let too_many = || StoreError::Damaged("more rows than can be counted".to_owned());
-        self.totals[at].join(addition.total).ok_or_else(too_many)?;
+    /// Whether rows of that day stay.
+    pub fn keeps(&self, space: Space, day: UtcDay) -> bool {
+        day >= self.kept_from || !space.is_cut()
+    }
+
+    /// The rows of a keyspace that count.
+    pub fn total(&self, space: Space) -> Total {
+        let mut total = if space.is_cut() { Total::default() } else { self.hashes };
+        for of in self.days.values() {
+            // Counts of a sum that fitted when they were added.
+            total.rows = total.rows.saturating_add(of[space as usize].rows);
+            total.sum = total.sum.wrapping_add(of[space as usize].sum);
+        }
+        total
+    }
+
+    /// From now on rows that ended before a day do not count; they may be removed when this is durable.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if there are too many rows to count.
+    pub fn cut(&mut self, day: UtcDay) -> Result<(), StoreError> {
+        let kept = self.days.split_off(&day);
+        for of in std::mem::replace(&mut self.days, kept).into_values() {
+            for space in Space::ALL {
+                let total = of[space as usize];
+                match space.is_cut() {
+                    true => self.unswept = self.unswept.saturating_add(total.rows),
+                    false => self.hashes.join(total).ok_or_else(too_many)?,
+                }
+            }
+        }
+        self.kept_from = self.kept_from.max(day);
+        Ok(())
+    }
+
+    fn add(&mut self, space: Space, addition: Addition) -> Result<(), StoreError> {
+        for (day, total) in addition.added {
+            self.of_day(space, day).map_or(Some(()), |of| of.join(total)).ok_or_else(too_many)?;
+        }
+        for (day, total) in addition.replaced {
+            self.of_day(space, day).map_or(Some(()), |of| of.leave(total)).ok_or_else(too_many)?;
+        }
+        self.days.retain(|_, of| *of != [Total::default(); SPACES]);
         if addition.probe.is_some() {
-            self.newest[at] = addition.probe;
+            self.newest[space as usize] = addition.probe;
         }
         Ok(())
+    }
+
+    /// Counts a row of a store that is being filled.
+    pub fn note(&mut self, space: Space, key: &[u8], hash: u64, day: UtcDay) {
+        self.of_day(space, day).into_iter().for_each(|of| of.add(hash));
+        let newest = &mut self.newest[space as usize];
+        if newest.as_ref().is_none_or(|newest| newest.day < day) {
+            *newest = Some(Probe { key: key.to_vec(), hash, day });
+        }
+    }
+
+    /// What counts of a day; `None`: nothing does.
+    fn of_day(&mut self, space: Space, day: UtcDay) -> Option<&mut Total> {
+        match (day >= self.kept_from, space.is_cut()) {
+            (true, _) => Some(&mut self.days.entry(day).or_default()[space as usize]),
+            (false, false) => Some(&mut self.hashes),
+            (false, true) => None,
+        }
     }
 
     /// The state after the move that has begun.
@@ -235,7 +341,7 @@ impl Manifest {
     pub fn end(&mut self) -> Result<(), StoreError> {
         let Some(moving) = self.moving.take() else { return Ok(()) };
         self.upto = moving.lsn;
-        moving.additions.into_iter().enumerate().try_for_each(|(at, addition)| self.add(at, addition))
+        Space::ALL.into_iter().zip(moving.additions).try_for_each(|(space, addition)| self.add(space, addition))
     }
 
     /// The LSN before which no move may come.
@@ -244,17 +350,26 @@ impl Manifest {
     }
 
     pub fn write(&self) -> Vec<u8> {
-        let Manifest { log, upto, totals, newest, moving, interrupted, holes } = self;
+        let Manifest { log, upto, kept_from, swept_to, unswept, hashes, days, newest, moving, interrupted, holes } =
+            self;
         let mut out = vec![VERSION];
         out.extend_from_slice(&log.to_le_bytes());
-        write_leb(*upto, &mut out);
-        totals.iter().for_each(|total| put_total(total, &mut out));
+        for number in [*upto, kept_from.0.into(), swept_to.0.into(), *unswept] {
+            write_leb(number, &mut out);
+        }
+        put_total(hashes, &mut out);
+        write_leb(days.len() as u64, &mut out);
+        for (day, totals) in days {
+            write_leb(day.0.into(), &mut out);
+            totals.iter().for_each(|total| put_total(total, &mut out));
+        }
         newest.iter().for_each(|probe| put_probe(probe.as_ref(), &mut out));
         out.push(moving.is_some().into());
         if let Some(Moving { lsn, additions }) = moving {
             write_leb(*lsn, &mut out);
-            for Addition { total, probe } in additions {
-                put_total(total, &mut out);
+            for Addition { added, replaced, probe } in additions {
+                put_days(added, &mut out);
+                put_days(replaced, &mut out);
                 put_probe(probe.as_ref(), &mut out);
             }
         }
@@ -301,17 +416,32 @@ fn put_total(total: &Total, out: &mut Vec<u8>) {
 
 /// Zero without one, which no key has as its length.
 fn put_probe(probe: Option<&Probe>, out: &mut Vec<u8>) {
-    let Some(Probe { key, hash }) = probe else { return out.push(0) };
+    let Some(Probe { key, hash, day }) = probe else { return out.push(0) };
     write_leb(key.len() as u64, out);
     out.extend_from_slice(key);
     out.extend_from_slice(&hash.to_le_bytes());
+    write_leb(day.0.into(), out);
+}
+
+fn put_days(days: &Days, out: &mut Vec<u8>) {
+    write_leb(days.len() as u64, out);
+    for (day, total) in days {
+        write_leb(day.0.into(), out);
+        put_total(total, out);
+    }
 }
 
 fn take(rest: &mut &[u8]) -> Option<Manifest> {
     let log = u128::from_le_bytes(*split(rest, 16)?.first_chunk()?);
     let mut manifest = Manifest { upto: read_leb(rest)?, ..Manifest::new(log) };
-    for total in &mut manifest.totals {
-        *total = take_total(rest)?;
+    (manifest.kept_from, manifest.swept_to) = (take_day(rest)?, take_day(rest)?);
+    (manifest.unswept, manifest.hashes) = (read_leb(rest)?, take_total(rest)?);
+    for _ in 0..read_leb(rest)? {
+        let (day, mut totals) = (take_day(rest)?, [Total::default(); SPACES]);
+        for total in &mut totals {
+            *total = take_total(rest)?;
+        }
+        manifest.days.insert(day, totals);
     }
     for probe in &mut manifest.newest {
         *probe = take_probe(rest)?;
@@ -319,7 +449,7 @@ fn take(rest: &mut &[u8]) -> Option<Manifest> {
     if split(rest, 1)? == [1] {
         let mut moving = Moving { lsn: read_leb(rest)?, additions: Default::default() };
         for addition in &mut moving.additions {
-            *addition = Addition { total: take_total(rest)?, probe: take_probe(rest)? };
+            *addition = Addition { added: take_days(rest)?, replaced: take_days(rest)?, probe: take_probe(rest)? };
         }
         manifest.moving = Some(moving);
     }
@@ -346,7 +476,23 @@ fn take_probe(rest: &mut &[u8]) -> Option<Option<Probe>> {
         return Some(None);
     }
     let key = split(rest, length)?.to_vec();
-    Some(Some(Probe { key, hash: take_u64(rest)? }))
+    Some(Some(Probe { key, hash: take_u64(rest)?, day: take_day(rest)? }))
+}
+
+fn take_days(rest: &mut &[u8]) -> Option<Days> {
+    let mut days = Days::new();
+    for _ in 0..read_leb(rest)? {
+        days.insert(take_day(rest)?, take_total(rest)?);
+    }
+    Some(days)
+}
+
+fn take_day(rest: &mut &[u8]) -> Option<UtcDay> {
+    Some(UtcDay(u32::try_from(read_leb(rest)?).ok()?))
+}
+
+fn too_many() -> StoreError {
+    StoreError::Damaged("its rows cannot be counted".to_owned())
 }
 
 fn take_u64(rest: &mut &[u8]) -> Option<u64> {

@@ -7,6 +7,7 @@ use engine::departed::{Sharing, take_order, take_request};
 use engine::id::{OrderId, UserId};
 use engine::look_up::filters::{FilterKey, Kind, id_hash, order_hash};
 use engine::order::Order;
+use engine::time::UtcDay;
 use std::ops::Bound;
 
 /// Rows that are read together: the tables are let go in between.
@@ -45,15 +46,24 @@ impl Names {
             for row in opened.spaces.scan(self.space, (from, Bound::Unbounded)).take(PIECE_ROWS) {
                 let (key, value) = row?;
                 let mut body = &value[..];
-                if take_head(&mut body)? <= self.upto {
+                let head = take_head(&mut body)?;
+                let is_cut = head.day < self.store.shown_from();
+                if head.lsn <= self.upto && !(is_cut && self.space.is_cut()) {
                     let user = user_of(&key).ok_or_else(|| self.damaged())?;
                     let order = self.order(user, &key, body)?;
                     let stored = opened.spaces.get(Space::Orders, &object_key(user, order.0))?;
-                    let stored = stored.ok_or_else(|| self.damaged())?;
-                    let mut stored = &stored[..];
-                    take_head(&mut stored)?;
-                    let ended = take_order(stored, &mut sharing).map_err(|_| self.damaged())?;
-                    names.extend(self.name(user, &key, body, &ended.order, &mut sharing)?);
+                    let ended = match stored {
+                        Some(stored) if !is_cut => {
+                            let mut stored = &stored[..];
+                            take_head(&mut stored)?;
+                            Some(take_order(stored, &mut sharing).map_err(|_| self.damaged())?)
+                        }
+                        // Of the order of a hash only the day is known then. A merge may have removed it just now.
+                        _ if head.day < self.store.shown_from() => None,
+                        _ => return Err(self.damaged()),
+                    };
+                    let order = ended.as_ref().map(|ended| &ended.order);
+                    names.extend(self.name(user, &key, body, (order, head.day), &mut sharing)?);
                 }
                 last = Some(key);
             }
@@ -80,7 +90,7 @@ impl Names {
         user: UserId,
         key: &Value,
         body: &[u8],
-        order: &Order,
+        (order, day): (Option<&Order>, UtcDay),
         sharing: &mut Sharing,
     ) -> Result<Option<FilterKey>, StoreError> {
         let (kind, hash) = match self.space {
@@ -90,11 +100,12 @@ impl Names {
             }
             _ => {
                 let request = take_request(body, sharing).map_err(|_| self.damaged())?;
-                let Some(id) = request.id(order) else { return Ok(None) };
+                let Some(id) = order.and_then(|order| request.id(order)) else { return Ok(None) };
                 (Kind::ClientOrderId, id_hash(id))
             }
         };
-        Ok(Some(FilterKey { user, kind, hash, hour: order.created_at.hour() }))
+        let at = order.map_or(day.start(), |order| order.created_at);
+        Ok(Some(FilterKey { user, kind, hash, hour: at.hour() }))
     }
 
     fn damaged(&self) -> StoreError {

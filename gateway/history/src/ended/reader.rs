@@ -13,6 +13,7 @@ use crate::store::{Space, StoreError, Value};
 use engine::departed::{Departed, EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};
 use engine::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use engine::order::{Fill, Order};
+use engine::time::UtcDay;
 use engine::user::{Position, Remembered};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -92,10 +93,15 @@ impl<'a> EndedOf<'a> {
         }
     }
 
-    /// What a row has after its head; `None` if it is of a later LSN.
-    pub(super) fn body<'v>(&self, mut value: &'v [u8]) -> Result<Option<&'v [u8]>, StoreError> {
-        let lsn = take_head(&mut value)?;
-        Ok((lsn <= self.upto).then_some(value))
+    /// What a row has after its head; `None` if it is of a later LSN, or ended before the history that is kept.
+    pub(super) fn body<'v>(&self, space: Space, mut value: &'v [u8]) -> Result<Option<&'v [u8]>, StoreError> {
+        let head = take_head(&mut value)?;
+        Ok((head.lsn <= self.upto && !self.is_cut(space, head.day)).then_some(value))
+    }
+
+    /// Whether rows of that day are not kept.
+    fn is_cut(&self, space: Space, day: UtcDay) -> bool {
+        space.is_cut() && day < self.reader.store.shown_from()
     }
 
     /// Looks up a row, and decodes what it has after its head.
@@ -108,17 +114,26 @@ impl<'a> EndedOf<'a> {
         let Some(value) = self.opened()?.map(|opened| opened.spaces.get(space, key)).transpose()?.flatten() else {
             return Ok(None);
         };
-        self.body(&value)?.map(decode).transpose()
+        self.body(space, &value)?.map(decode).transpose()
     }
 
     fn order_in(&self, id: OrderId, sharing: &mut Sharing) -> Result<Option<EndedOrder>, StoreError> {
         self.find(Space::Orders, &object_key(self.user, id.0), |body| order(id, body, sharing))
     }
 
-    /// The order that another row names.
-    pub(super) fn named(&self, id: OrderId, sharing: &mut Sharing) -> Result<EndedOrder, StoreError> {
-        let found = self.order_in(id, sharing)?;
-        found.ok_or_else(|| damaged(format!("order {id} is named and missing")))
+    /// The order that another row of that day names, which is of the same day. `None`: that day was cut since that row was
+    /// read.
+    pub(super) fn named(
+        &self,
+        id: OrderId,
+        day: UtcDay,
+        sharing: &mut Sharing,
+    ) -> Result<Option<EndedOrder>, StoreError> {
+        match self.order_in(id, sharing)? {
+            None if self.is_cut(Space::Orders, day) => Ok(None),
+            None => Err(damaged(format!("order {id} is named and missing"))),
+            found => Ok(found),
+        }
     }
 
     /// The request of an order, under the hash of its id.
@@ -160,18 +175,25 @@ impl<'a> EndedOf<'a> {
             Some(before) => Bound::Excluded(market_key(self.user, market, before)),
             None => Bound::Included(market_key(self.user, market, OrderId(u64::MAX))),
         };
-        self.back(Space::ByMarket, market_key(self.user, market, OrderId(0)), end).map(move |row| {
-            let found = self.named(OrderId(row?.object()?), &mut sharing)?;
-            match found.order.terms.instrument.market() == market {
-                true => Ok(found),
-                false => Err(damaged(format!("order {} is listed under another market", found.order.id))),
-            }
+        let rows = self.back(Space::ByMarket, market_key(self.user, market, OrderId(0)), end);
+        rows.filter_map(move |row| {
+            let order = row.and_then(|row| self.named(OrderId(row.object()?), row.day()?, &mut sharing));
+            order.transpose().map(|order| match order {
+                Ok(found) if found.order.terms.instrument.market() != market => {
+                    Err(damaged(format!("order {} is listed under another market", found.order.id)))
+                }
+                found => found,
+            })
         })
     }
 }
 
 impl Departed for EndedOf<'_> {
     type Error = StoreError;
+
+    fn kept_from(&self) -> UtcDay {
+        self.reader.store.shown_from()
+    }
 
     fn order(&self, id: OrderId) -> Result<Option<EndedOrder>, StoreError> {
         match self.order_in(id, &mut Sharing::default())? {
@@ -181,7 +203,12 @@ impl Departed for EndedOf<'_> {
     }
 
     fn left(&self, id: OrderId) -> Result<Option<EndedOrder>, StoreError> {
-        self.named(id, &mut Sharing::default()).map(Some)
+        let missing = || damaged(format!("order {id} has left memory and is missing"));
+        match self.order(id)? {
+            // Days that were cut since are not kept.
+            None if self.kept_from() == UtcDay(0) => Err(missing()),
+            found => Ok(found),
+        }
     }
 
     fn position(&self, id: PositionId) -> Result<Option<Position>, StoreError> {
@@ -203,15 +230,23 @@ impl Departed for EndedOf<'_> {
 
     fn fill(&self, id: TradeId) -> Result<Option<(Fill, Order)>, StoreError> {
         let order = self.find(Space::Fills, &object_key(self.user, id.0), |body| fill_order(id.0, body))?;
-        let Some(order) = order else { return Ok(None) };
-        let EndedOrder { order, fills } = self.named(order, &mut Sharing::default())?;
+        let Some(order) = order else { return self.nothing(id.0) };
+        let Some(EndedOrder { order, fills }) = self.order_in(order, &mut Sharing::default())? else {
+            // The day of both may have been cut since the fill was read.
+            let is_there = self.find(Space::Fills, &object_key(self.user, id.0), |_| Ok(()))?.is_some();
+            return if is_there { Err(damaged(format!("order {order} is named and missing"))) } else { Ok(None) };
+        };
         let fill = fills.into_iter().find(|fill| fill.id == id);
         let fill = fill.ok_or_else(|| lacks(order.id, id.0))?;
         Ok(Some((fill, order)))
     }
 
     fn left_fill(&self, id: TradeId) -> Result<Option<(Fill, Order)>, StoreError> {
-        self.fill(id)?.ok_or_else(|| damaged(format!("fill {id} has left memory and is missing"))).map(Some)
+        let missing = || damaged(format!("fill {id} has left memory and is missing"));
+        match self.fill(id)? {
+            None if self.kept_from() == UtcDay(0) => Err(missing()),
+            found => Ok(found),
+        }
     }
 
     fn fills(&self, before: Option<TradeId>) -> impl Iterator<Item = Result<(Fill, Order), StoreError>> {
@@ -232,7 +267,8 @@ impl Departed for EndedOf<'_> {
             let row = row?;
             let id = OrderId(row.object()?);
             let request = request(id, row.body(), &mut sharing)?;
-            let found = EndedRequest { request, order: self.named(id, &mut sharing)? };
+            let Some(order) = self.named(id, row.day()?, &mut sharing)? else { continue };
+            let found = EndedRequest { request, order };
             // Another id may have the same hash.
             if found.id() == Some(client_order_id) {
                 return Ok(Some(found));
@@ -332,6 +368,10 @@ impl Found {
     pub(super) fn body(&self) -> &[u8] {
         &self.value[self.body..]
     }
+
+    pub(super) fn day(&self) -> Result<UtcDay, StoreError> {
+        Ok(take_head(&mut &self.value[..])?.day)
+    }
 }
 
 impl Back<'_, '_> {
@@ -385,12 +425,12 @@ impl Back<'_, '_> {
         let mut last = None;
         for row in opened.spaces.scan(self.space, keys).rev().take(self.rows) {
             let (key, value) = row?;
-            let body = self.of.body(&value)?.map(|body| value.len() - body.len());
+            let body = self.of.body(self.space, &value)?.map(|body| value.len() - body.len());
             last = Some(key.clone());
             self.piece.extend(body.map(|body| Found { space: self.space, key, value, body }));
         }
         match last {
-            // Also if all of them are of a later LSN.
+            // Also if all of them are of a later LSN, or not kept.
             Some(last) => self.end = Bound::Excluded(last.to_vec()),
             None => self.is_over = true,
         }

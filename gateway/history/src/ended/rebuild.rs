@@ -2,7 +2,7 @@
 //! Orders, positions and requests are read; the other keyspaces follow from them. Rows pass one by one: memory is bounded
 //! by the keys of one user in one keyspace, and by a block of each file.
 
-use super::manifest::{Hole, Manifest, Probe, row_hash};
+use super::manifest::{Hole, Manifest, row_hash};
 use super::rows::{
     encode, first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, put_head, put_order_of,
     take_head, user_of,
@@ -11,6 +11,7 @@ use crate::store::{Opener, Rows, Space, Spaces, StoreError, Value, loose_files};
 use engine::departed::{EndedOrder, Leaving, RowSum, Sharing, take_order, take_position, take_request};
 use engine::id::{MarketId, OrderId, PositionId, UserId};
 use engine::order::Order;
+use engine::time::UtcDay;
 use engine::user::{DepartedRows, User, Users};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -88,7 +89,7 @@ impl Iterator for Merged<'_> {
     type Item = Row;
 
     fn next(&mut self) -> Option<Row> {
-        let lsn_of = |value: &Value| take_head(&mut &value[..]).unwrap_or(0);
+        let lsn_of = |value: &Value| take_head(&mut &value[..]).map_or(0, |head| head.lsn);
         let Reverse((key, mut value, at)) = self.heads.pop()?;
         self.pull(at);
         while self.heads.peek().is_some_and(|Reverse((other, ..))| *other == key)
@@ -119,13 +120,14 @@ struct Rebuilding<'a> {
     sharing: Sharing,
 }
 
-/// Fills a new store with the rows that have left the memory of `state`, all users, up to LSN `upto` of this log.
+/// Fills a new store with the rows that have left the memory of `state`, all users, up to LSN `upto` of this log, and
+/// that ended on the day `kept_from` or later.
 ///
 /// # Errors
 /// [`StoreError`] if the new store cannot be written. Damage of the sources is in the result.
 pub fn rebuild(
     spaces: &Spaces,
-    (log, upto): (u128, u64),
+    (log, upto, kept_from): (u128, u64, UtcDay),
     state: &Users,
     sources: &Sources<'_>,
 ) -> Result<Rebuilt, StoreError> {
@@ -141,7 +143,7 @@ pub fn rebuild(
     }
     rebuilt.files = files.len();
     spaces.make_all()?;
-    let manifest = Manifest { upto, ..Manifest::new(log) };
+    let manifest = Manifest { upto, kept_from, swept_to: kept_from, ..Manifest::new(log) };
     let mut rebuilding = Rebuilding { spaces, manifest, state, found: BTreeMap::new(), sharing: Sharing::default() };
     for space in [Space::Orders, Space::Positions, Space::Requests] {
         // Whose damages are counted while they are read.
@@ -236,20 +238,17 @@ impl Rebuilding<'_> {
         mut next: impl FnMut(&mut Self) -> Option<Result<Row, StoreError>>,
     ) -> Result<(), StoreError> {
         let Some(first) = next(self) else { return Ok(()) };
-        let (first, at, spaces) = (first?, space as usize, self.spaces);
-        let probe = Probe { key: first.0.to_vec(), hash: row_hash(&first.0, &first.1) };
-        let mut row = Some(Ok(first));
-        spaces.ingest(space, |write| {
+        let mut row = Some(first);
+        self.spaces.ingest(space, |write| {
             while let Some(next_row) = row.take() {
                 let (key, value) = next_row?;
                 write(&key, &value)?;
-                self.manifest.totals[at].add(row_hash(&key, &value), None);
+                let day = take_head(&mut &value[..])?.day;
+                self.manifest.note(space, &key, row_hash(&key, &value), day);
                 row = next(self);
             }
             Ok(())
-        })?;
-        self.manifest.newest[at] = Some(probe);
-        Ok(())
+        })
     }
 
     /// Counts a row that has left memory. False: it has not, or cannot be read.
@@ -260,7 +259,7 @@ impl Rebuilding<'_> {
     fn taken(&mut self, space: Space, key: &[u8], value: &[u8], upto: u64) -> Option<()> {
         let (mut body, object) = (value, object_of(key)?);
         let user = user_of(key).filter(|_| key.len() == key_bytes(space))?;
-        take_head(&mut body).ok().filter(|lsn| *lsn <= upto)?;
+        take_head(&mut body).ok().filter(|head| head.lsn <= upto && self.manifest.keeps(space, head.day))?;
         let now = self.state.get(user)?;
         let departed = now.departed()?;
         match space {
@@ -286,7 +285,7 @@ impl Rebuilding<'_> {
             }
             _ => {
                 let request = take_request(body, &mut self.sharing).ok().filter(|of| of.order.0 == object)?;
-                let EndedOrder { order, .. } = self.order(user, request.order)?.1;
+                let EndedOrder { order, .. } = self.order(user, request.order)?;
                 let hash = request.id(&order).map(id_hash)?;
                 if key[8..16] != hash.to_be_bytes() {
                     return None;
@@ -299,12 +298,12 @@ impl Rebuilding<'_> {
         Some(())
     }
 
-    /// An order of the new store, with its LSN.
-    fn order(&mut self, user: UserId, id: OrderId) -> Option<(u64, EndedOrder)> {
+    /// An order of the new store.
+    fn order(&mut self, user: UserId, id: OrderId) -> Option<EndedOrder> {
         let value = self.spaces.get(Space::Orders, &object_key(user, id.0)).ok()??;
         let mut body = &value[..];
-        let lsn = take_head(&mut body).ok()?;
-        Some((lsn, take_order(body, &mut self.sharing).ok()?))
+        take_head(&mut body).ok()?;
+        take_order(body, &mut self.sharing).ok()
     }
 
     /// Fills a keyspace that follows from the orders and requests.
@@ -393,7 +392,7 @@ impl Rebuilding<'_> {
             rebuilt.users.push(rows);
         }
         self.manifest.set_holes(holes);
-        rebuilt.rows = self.manifest.totals.iter().map(|total| total.rows).sum();
+        rebuilt.rows = Space::ALL.iter().map(|space| self.manifest.total(*space).rows).sum();
         self.spaces.sync()?;
         self.spaces.set_about(&self.manifest.write())
     }

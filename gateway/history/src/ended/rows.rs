@@ -10,14 +10,16 @@
 //! ```
 //!
 //! Users and objects take eight bytes of a key, markets four, hashes of client order ids eight, EIP-712 hashes 32; all
-//! are big-endian. A head is the version of the row, its lineage index, and the LSN of the move that stored it.
+//! are big-endian. A head is the version of the row, its lineage index, the LSN of the move that stored it, and the day on
+//! which its order or position ended.
 
 use crate::row::{read_leb, write_leb};
 use crate::store::{Space, StoreError};
 use engine::departed::{Leaving, put_order, put_position, put_request};
 use engine::id::{MarketId, OBJECT_BITS, OrderId, PositionId, UserId};
 use engine::order::Order;
-use engine::user::{Remembered, User};
+use engine::time::UtcDay;
+use engine::user::{Position, Remembered, User};
 use sha2::{Digest as _, Sha256};
 
 /// Version of every row.
@@ -25,18 +27,37 @@ const VERSION: u8 = 1;
 /// Index of the lineage to which all rows belong today.
 const LINEAGE: u64 = 0;
 
-/// Appends a head.
-pub fn put_head(lsn: u64, out: &mut Vec<u8>) {
-    out.push(VERSION);
-    write_leb(LINEAGE, out);
-    write_leb(lsn, out);
+/// The front of every value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// LSN of the move that stored the row.
+    pub lsn: u64,
+    /// When the order or position of the row ended, UTC.
+    pub day: UtcDay,
 }
 
-/// Takes a head from the front, and returns its LSN.
+/// Appends a head.
+pub fn put_head(head: Head, out: &mut Vec<u8>) {
+    out.push(VERSION);
+    write_leb(LINEAGE, out);
+    write_leb(head.lsn, out);
+    write_leb(head.day.0.into(), out);
+}
+
+/// The day of a row; `None` for bytes without a head that this build knows.
+pub fn day_of(value: &[u8]) -> Option<UtcDay> {
+    let (&version, mut rest) = value.split_first()?;
+    let lineage = read_leb(&mut rest)?;
+    read_leb(&mut rest)?;
+    let day = u32::try_from(read_leb(&mut rest)?).ok()?;
+    (version == VERSION && lineage == LINEAGE).then_some(UtcDay(day))
+}
+
+/// Takes a head from the front.
 ///
 /// # Errors
 /// [`StoreError::Later`] for a later version or another lineage, [`StoreError::Damaged`] for bytes that are no head.
-pub fn take_head(value: &mut &[u8]) -> Result<u64, StoreError> {
+pub fn take_head(value: &mut &[u8]) -> Result<Head, StoreError> {
     let bytes = *value;
     let damaged = || StoreError::Damaged("a row without a head".to_owned());
     let (&version, mut rest) = bytes.split_first().ok_or_else(damaged)?;
@@ -48,8 +69,10 @@ pub fn take_head(value: &mut &[u8]) -> Result<u64, StoreError> {
         return Err(StoreError::Later("a row of another lineage".to_owned()));
     }
     let lsn = take_shortest(&mut rest).ok_or_else(damaged)?;
+    let day = take_shortest(&mut rest).and_then(|day| u32::try_from(day).ok()).ok_or_else(damaged)?;
+    let head = Head { lsn, day: UtcDay(day) };
     *value = rest;
-    Ok(lsn)
+    Ok(head)
 }
 
 /// Reads a number in LEB128. `None` also for one in more bytes than it needs: a row has one encoding.
@@ -142,8 +165,9 @@ pub fn take_request_hash(body: &[u8]) -> Option<Option<u64>> {
 pub struct Encoded<'a> {
     pub key: &'a [u8],
     pub value: &'a [u8],
-    /// The order or position that it belongs to.
+    /// The order or position that it belongs to, and when that ended.
     pub of: u64,
+    pub day: UtcDay,
 }
 
 /// A key without its user, as numbers that sort as its bytes do, and which of the orders or positions it belongs to.
@@ -195,15 +219,16 @@ pub fn encode(
         key.clear();
         key.extend_from_slice(&user.id.0.to_be_bytes());
         value.clear();
-        put_head(lsn, &mut value);
         let at = *at as usize;
         let of = if space == Space::Positions { positions[at].0 } else { orders[at].0 };
+        let ended_at = match space {
+            Space::Positions => closed_position(user, PositionId(of))?.closed_at,
+            _ => ended_order(user, OrderId(of))?.ended_at(),
+        };
+        let day = ended_at.unwrap_or_default().day();
+        put_head(Head { lsn, day }, &mut value);
         match space {
-            Space::Positions => {
-                let position = user.position(PositionId(of)).filter(|position| !position.is_open());
-                let position = position.ok_or_else(|| StoreError::NotEnded(format!("position {of}")))?;
-                put_position(position, &mut value);
-            }
+            Space::Positions => put_position(closed_position(user, PositionId(of))?, &mut value),
             Space::Orders => {
                 let order = ended_order(user, OrderId(of))?;
                 put_order(order, &user.fills_of(order), &mut value);
@@ -227,7 +252,7 @@ pub fn encode(
                 put_words(&words[1..2], &mut key);
             }
         }
-        each(Encoded { key: &key, value: &value, of })?;
+        each(Encoded { key: &key, value: &value, of, day })?;
     }
     Ok(())
 }
@@ -235,6 +260,11 @@ pub fn encode(
 fn ended_order(user: &User, id: OrderId) -> Result<&Order, StoreError> {
     let order = user.order(id).filter(|order| !order.is_open());
     order.ok_or_else(|| StoreError::NotEnded(format!("order {id}")))
+}
+
+fn closed_position(user: &User, id: PositionId) -> Result<&Position, StoreError> {
+    let position = user.position(id).filter(|position| !position.is_open());
+    position.ok_or_else(|| StoreError::NotEnded(format!("position {id}")))
 }
 
 fn word(bytes: &[u8]) -> u64 {

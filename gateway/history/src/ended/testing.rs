@@ -40,6 +40,8 @@ pub struct World {
     held: BTreeMap<(UserId, MarketId), (PositionId, u64, i64)>,
     pub ended: BTreeMap<UserId, (Vec<OrderId>, Vec<PositionId>)>,
     time: u64,
+    /// Further µs between two facts.
+    step: u64,
     pub dice: u64,
 }
 
@@ -50,7 +52,7 @@ impl World {
     }
 
     fn now(&mut self) -> Timestamp {
-        self.time += 1_737;
+        self.time += 1_737 + self.step;
         START.plus(self.time)
     }
 
@@ -269,6 +271,18 @@ pub fn world(seed: u64, users: u64, orders: u64) -> World {
         let user = world.add_user(id * 3);
         for _ in 0..orders {
             world.place_any(user);
+        }
+    }
+    world
+}
+
+/// The same with `step` µs between two facts; all users place orders from the first day to the last.
+pub fn world_of_days(seed: u64, users: u64, orders: u64, step: u64) -> World {
+    let mut world = World { dice: seed, step, ..World::default() };
+    let users: Vec<UserId> = (1..=users).map(|id| world.add_user(id * 3)).collect();
+    for _ in 0..orders {
+        for user in &users {
+            world.place_any(*user);
         }
     }
     world

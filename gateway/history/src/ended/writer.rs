@@ -9,13 +9,15 @@
 //! written, can be repeated, also with other rows beside. Rows are encoded for each step, one by one: memory is bounded by
 //! the keys of one user in one keyspace.
 
-use super::manifest::{Addition, Manifest, Moving, Probe, row_hash};
+use super::cutting::Sweeping;
+use super::manifest::{Addition, Manifest, Moving, row_hash};
 use super::rows::{Encoded, encode, object_key, take_head};
 use super::{EndedStore, Opened};
 use crate::store::{Space, StoreError};
 use ahash::AHashSet;
 use engine::departed::Leaving;
 use engine::id::UserId;
+use engine::time::UtcDay;
 use engine::user::{User, Users};
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,10 +25,15 @@ use std::sync::Arc;
 
 /// Writes ended rows.
 pub struct EndedWriter {
-    store: EndedStore,
+    pub(super) store: EndedStore,
     log: u128,
     /// Why nothing is written any more.
     refused: Option<Arc<str>>,
+    pub(super) sweeping: Option<Sweeping>,
+    /// The day of a removal that has ended and is not noted yet, and the rows that were removed.
+    pub(super) swept: Option<(UtcDay, u64)>,
+    /// A removal has failed.
+    pub(super) gave_up: bool,
     /// Called after each step; its error ends the move there, as a crash would.
     #[cfg(test)]
     pub watch: Option<Watch>,
@@ -54,6 +61,9 @@ impl EndedWriter {
             store,
             log,
             refused: None,
+            sweeping: None,
+            swept: None,
+            gave_up: false,
             #[cfg(test)]
             watch: None,
         }
@@ -95,7 +105,7 @@ impl EndedWriter {
     /// [`StoreError::Unusable`]: nothing was written. After any other error this writer answers [`StoreError::Refused`];
     /// that of a later process repeats the move.
     pub fn write(&mut self, users: &Users, leaving: &[Leaving], upto: u64) -> Result<(), StoreError> {
-        let opened = self.opened()?;
+        let opened = self.writable()?;
         let source = Source::of(users, leaving, upto)?;
         // The engine may panic where files are damaged; its caller has other work.
         let moved = catch_unwind(AssertUnwindSafe(|| {
@@ -112,7 +122,19 @@ impl EndedWriter {
         Ok(())
     }
 
-    fn refuse(&mut self, error: StoreError) -> StoreError {
+    /// The open tables, if they are of this log and no write has failed.
+    pub(super) fn writable(&self) -> Result<Arc<Opened>, StoreError> {
+        if let Some(why) = &self.refused {
+            return Err(StoreError::Refused(why.clone()));
+        }
+        let opened = self.store.opened()?;
+        match opened.manifest() {
+            Some(manifest) if manifest.log != self.log => Err(StoreError::Foreign),
+            _ => Ok(opened),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, error: StoreError) -> StoreError {
         self.refused = Some(error.to_string().into());
         error
     }
@@ -120,13 +142,11 @@ impl EndedWriter {
     /// What is to be written. Changes nothing.
     fn plan(&self, opened: &Opened, source: &Source<'_>) -> Result<(Manifest, Plan), StoreError> {
         let manifest = opened.manifest().map_or_else(|| Manifest::new(self.log), |manifest| Manifest::clone(&manifest));
-        if manifest.log != self.log {
-            return Err(StoreError::Foreign);
-        }
         if source.lsn < manifest.newest_lsn() {
             return Err(StoreError::Ahead { upto: manifest.newest_lsn(), end: source.lsn });
         }
-        Ok((manifest, source.plan(opened)?))
+        let plan = source.plan(opened, manifest.kept_from)?;
+        Ok((manifest, plan))
     }
 
     fn write_planned(
@@ -160,7 +180,9 @@ impl EndedWriter {
         self.passed("synced")?;
         for ((space, there), _) in spaces_written() {
             source.each(space, |_, row| {
-                if there.contains(row.key) || spaces.get(space, row.key)?.as_deref() == Some(row.value) {
+                let is_there = || Ok::<_, StoreError>(spaces.get(space, row.key)?.as_deref() == Some(row.value));
+                // A merge removes rows of days that were cut.
+                if there.contains(row.key) || !manifest.keeps(space, row.day) || is_there()? {
                     return Ok(());
                 }
                 Err(StoreError::Damaged(format!("{} lacks a row that was just written", space.name())))
@@ -208,7 +230,7 @@ impl<'a> Source<'a> {
     }
 
     /// Compares the rows with those that are there. Most are newer than any of their user, and need no look-up.
-    fn plan(&self, opened: &Opened) -> Result<Plan, StoreError> {
+    fn plan(&self, opened: &Opened, kept_from: UtcDay) -> Result<Plan, StoreError> {
         let spaces = &opened.spaces;
         let mut plan = Plan { there: Default::default(), additions: Default::default() };
         // Orders that are there, in any state: other rows that belong to them may be there, too.
@@ -226,25 +248,25 @@ impl<'a> Source<'a> {
                     Space::Orders | Space::Positions => newest.as_deref() >= Some(row.key),
                     // An earlier order may have had the hash.
                     Space::ByHash => true,
-                    Space::Fills | Space::Requests | Space::ByMarket => known.contains(&row.of),
+                    // The order of a row that is there may have been removed.
+                    Space::Fills | Space::Requests | Space::ByMarket => known.contains(&row.of) || row.day < kept_from,
                 };
                 let found = if may_be_there { spaces.get(space, row.key)? } else { None };
                 let hash = row_hash(row.key, row.value);
+                let mut replaced = None;
                 if let Some(found) = &found {
                     if space == Space::Orders {
                         known.insert(row.of);
                     }
                     let (mut there, mut own) = (&**found, row.value);
-                    take_head(&mut there)?;
-                    take_head(&mut own)?;
-                    if there == own {
+                    let day = take_head(&mut there)?.day;
+                    if (day, there) == (take_head(&mut own)?.day, own) {
                         plan.there[at].insert(row.key.into());
                         return Ok(());
                     }
+                    replaced = Some((row_hash(row.key, found), day));
                 }
-                let addition = &mut plan.additions[at];
-                addition.total.add(hash, found.map(|found| row_hash(row.key, &found)));
-                addition.probe.get_or_insert_with(|| Probe { key: row.key.to_vec(), hash });
+                plan.additions[at].add(row.key, hash, row.day, replaced);
                 Ok(())
             })?;
         }

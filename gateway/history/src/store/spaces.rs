@@ -1,11 +1,13 @@
 //! The keyspaces of ended rows, in the same database as the prices. They are written by sorted ingestion alone, which
 //! does not go through the journal: one ingestion is whole or absent after a crash, and durable when it is over.
 
-use super::{LEVEL_FILES, LEVEL_FILES_MAX, MEMORY_TABLES_MAX, Size, StoreError, Value};
+use super::{Kept, LEVEL_FILES, LEVEL_FILES_MAX, MEMORY_TABLES_MAX, Size, StoreError, Value};
+use engine::time::UtcDay;
 use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::ops::Bound;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// Name of the row in the table `about`.
@@ -44,6 +46,11 @@ impl Space {
         }
     }
 
+    /// Whether rows of days before a cut are removed. A signed order's hash stays: it never places another order.
+    pub fn is_cut(self) -> bool {
+        self != Space::ByHash
+    }
+
     fn options(self) -> KeyspaceCreateOptions {
         let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS));
         let filters = match self {
@@ -64,6 +71,7 @@ impl Space {
 pub struct Spaces {
     db: Database,
     about: Keyspace,
+    kept: Arc<Kept>,
     /// As in [`Space::ALL`]; they are made by the first write.
     made: Arc<[OnceLock<Keyspace>; Space::ALL.len()]>,
     /// Busy, in a test.
@@ -74,10 +82,11 @@ pub struct Spaces {
 impl Spaces {
     /// # Errors
     /// [`StoreError`] if one that exists cannot be opened.
-    pub(super) fn of(db: &Database, about: &Keyspace) -> Result<Spaces, StoreError> {
+    pub(super) fn of(db: &Database, about: &Keyspace, kept: &Arc<Kept>) -> Result<Spaces, StoreError> {
         let spaces = Spaces {
             db: db.clone(),
             about: about.clone(),
+            kept: kept.clone(),
             made: Arc::default(),
             #[cfg(test)]
             is_held: Arc::default(),
@@ -195,6 +204,20 @@ impl Spaces {
     #[cfg(test)]
     pub fn put(&self, space: Space, key: &[u8], value: &[u8]) {
         self.space(space).expect("it is made").insert(key, value).expect("written");
+    }
+
+    /// From now on merges remove rows that ended before this day.
+    pub fn remove_before(&self, day: UtcDay) {
+        self.kept.day.fetch_max(day.0, Ordering::Relaxed);
+    }
+
+    /// Merges a keyspace into its last level, which removes what is not kept. Takes as long as reading and writing all of it,
+    /// and as much more room on the disk meanwhile. Other merges of this keyspace wait.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn merge_all_of(&self, space: Space) -> Result<(), StoreError> {
+        self.space(space).map_or(Ok(()), |space| Ok(space.major_compact()?))
     }
 
     /// Removes a row.

@@ -4,17 +4,23 @@ use crate::recover::{self, recover};
 use crate::spares::Covered;
 use crate::testing::{START, placed};
 use engine::amount::{Bps, Cash, Price, Qty};
+use engine::command::Answer;
 use engine::fact;
 use engine::format::Formats;
-use engine::id::{InstrumentId, KeyId, OrderId, PositionId, TradeId, UserId, WalletId};
+use engine::id::{InstrumentId, KeyId, MARKETS, OrderId, PositionId, TradeId, UserId, WalletId};
+use engine::market::mutation::MarketMutation;
 use engine::mutation::{Mutation, codec};
 use engine::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Side};
+use engine::reject::Reject;
 use engine::time::{DAY, SECOND};
 use engine::user::{Tier, WalletKind};
+use host::job::Work as _;
 use host::leap::Leap;
+use host::thread::Stop;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 use wal::{Files, Kind, Log, Options, Running, Syncer};
 
@@ -367,4 +373,112 @@ fn filled(fills: &[u64]) -> (Users, Vec<OrderId>) {
         orders.push(order);
     }
     (users, orders)
+}
+
+/// A store that wants history from a day on, and notes what is cut.
+#[derive(Clone, Default)]
+struct Cutting {
+    rows: InMemory,
+    wanted: Arc<Mutex<Option<UtcDay>>>,
+    /// Days and users, in the order of the calls.
+    cuts: Arc<Mutex<Vec<(UtcDay, Vec<UserId>)>>>,
+}
+
+impl EndedStore for Cutting {
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+        self.rows.write(users, leaving, upto)
+    }
+
+    fn wanted_from(&mut self, _: UtcDay) -> Option<UtcDay> {
+        *self.wanted.lock()
+    }
+
+    fn cut(&mut self, day: UtcDay, users: Vec<UserId>) {
+        self.cuts.lock().push((day, users));
+    }
+}
+
+/// What the core is asked, and whether its queue takes it.
+#[derive(Clone, Default)]
+struct Core {
+    asked: Arc<Mutex<Vec<(UtcDay, SyncSender<Answer>)>>>,
+    is_full: Arc<Mutex<bool>>,
+}
+
+impl Core {
+    fn ask(&self) -> AskCut {
+        let core = self.clone();
+        Box::new(move |day| {
+            let (sender, answer) = sync_channel(1);
+            let is_taken = !*core.is_full.lock();
+            is_taken.then(|| core.asked.lock().push((day, sender)))?;
+            Some(answer)
+        })
+    }
+}
+
+/// The store is cut after the release of the fact, and not before; what was refused is asked again.
+#[test]
+fn a_cut_follows_its_record() {
+    let (mut place, keeper) = place();
+    let (store, core) = (Cutting::default(), Core::default());
+    let window = Window { hot_us: 0, rows_max: 16 };
+    let mover = Mover::new(Box::new(store.clone()), window, Shards::default().drop_rows()).cutting(core.ask());
+    let mut keeper = keeper.moving(mover);
+    let (today, stop) = (START.day(), Stop::default());
+    let after = UtcDay(today.0 + 1);
+    // Each checkpoint has a new record, and a turn of the keeper comes after it.
+    let mut checkpoint = |place: &mut Place, fact: Option<MarketMutation>| {
+        let mut last = place.ended(&[100 + u64::from(place.next)]);
+        if let Some(fact) = fact {
+            let mut payload = Vec::new();
+            codec::encode(codec::VERSION, &[fact], &mut payload);
+            let at = START.plus((100 + u64::from(place.next)) * SECOND);
+            last = place.log.append(Kind::Mutations, codec::VERSION, MARKETS.0, at.0, &payload).expect("there is room");
+            place.syncer.turn().expect("the disk is there");
+        }
+        keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
+        keeper.take_turn(&stop).expect("a sound log");
+    };
+    let asked = || core.asked.lock().iter().map(|(day, _)| *day).collect::<Vec<_>>();
+    let cuts = || std::mem::take(&mut *store.cuts.lock());
+    let answer = |answer: Answer| core.asked.lock().pop().expect("it was asked").1.send(answer).expect("it waits");
+    checkpoint(&mut place, None);
+    checkpoint(&mut place, None);
+    assert_eq!((asked(), cuts()), (vec![], vec![]), "nothing is wanted");
+    // No row is of a day before.
+    *store.wanted.lock() = Some(today);
+    checkpoint(&mut place, None);
+    assert_eq!((asked(), cuts()), (vec![], vec![]));
+    *core.is_full.lock() = true;
+    *store.wanted.lock() = Some(after);
+    checkpoint(&mut place, None);
+    assert_eq!((asked(), cuts()), (vec![], vec![]), "the queue is full");
+    *core.is_full.lock() = false;
+    checkpoint(&mut place, None);
+    checkpoint(&mut place, None);
+    assert_eq!((asked(), cuts()), (vec![after], vec![]), "asked once, and not released");
+    answer(Answer::Refused(Reject::NoRoom));
+    checkpoint(&mut place, None);
+    assert_eq!((asked(), cuts()), (vec![], vec![]), "the refusal is seen in the turn after it");
+    checkpoint(&mut place, None);
+    assert_eq!((asked(), cuts()), (vec![after], vec![]), "asked again");
+    answer(Answer::Done);
+    let fact = MarketMutation::HistoryCut(fact::HistoryCut { day: after.0, at: START });
+    checkpoint(&mut place, Some(fact));
+    let cut = (after, vec![OWNER]);
+    assert_eq!(asked(), vec![]);
+    assert!(cuts().iter().all(|of| *of == cut));
+    // From then on it is known by the state, and said again after each move.
+    checkpoint(&mut place, None);
+    assert_eq!((asked(), cuts()), (vec![], vec![cut.clone()]));
+    // An earlier day changes nothing.
+    *store.wanted.lock() = Some(today);
+    checkpoint(&mut place, None);
+    assert_eq!((asked(), cuts()), (vec![], vec![cut]));
+    let (kept, _) = recover::look(&place.data, false).expect("a sound log");
+    let (whole, _) = recover::look(&place.data, true).expect("a sound log");
+    assert_eq!((kept.markets.history_from(), whole.markets.history_from()), (after, after));
+    assert_eq!(recover::digest(&kept), recover::digest(&whole));
+    println!("cuts: 10 cases");
 }

@@ -316,6 +316,22 @@ fn archive() -> Vec<Setting> {
             "Memory for filters over client order ids and order hashes that have left it, in bytes. A placement whose id \
              is in none needs no look-up in the store; beyond the bound the oldest ids are looked up.",
         ),
+        integer(
+            "history.keep_days",
+            0,
+            0..=36_500,
+            "How many days of ended orders, their trades and closed positions are kept once they have left memory; 0: all. \
+             What ended earlier is cut with the next checkpoint, for good: it is not shown any more, and removed from the disk \
+             later. At least 4, and longer than `limits.client_ids_hours`.",
+        ),
+        integer(
+            "history.disk_bytes_max",
+            0,
+            0..=1 << 50,
+            "Bytes on disk of what has left memory, above which the oldest days of it are cut; 0: no bound, else at least 64 MiB. \
+             The last 4 days always stay, and all that `limits.client_ids_hours` needs. Files may take twice as much while \
+             rows are removed.",
+        ),
         integer("history.readers", 2, 1..=16, "Threads that read orders, trades and positions which have left memory."),
     ]
 }

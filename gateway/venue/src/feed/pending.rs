@@ -74,7 +74,10 @@ fn market(fact: &MarketMutation) -> Option<MarketId> {
         | MarketMutation::EndChanged(fact::EndChanged { market, .. })
         | MarketMutation::MarketResolved(fact::MarketResolved { market, .. })
         | MarketMutation::MarketSettled(fact::MarketSettled { market, .. }) => Some(*market),
-        MarketMutation::TapeReached(_) | MarketMutation::Restored(_) | MarketMutation::ClockSetBack(_) => None,
+        MarketMutation::TapeReached(_)
+        | MarketMutation::Restored(_)
+        | MarketMutation::ClockSetBack(_)
+        | MarketMutation::HistoryCut(_) => None,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::departed::Leaving;
 use crate::id::OrderId;
 use crate::mutation::packed::take_numbers;
 use crate::shard::digest;
+use crate::time::DAY;
 
 /// The file's digest, its bytes, and the digest of its state, as hex.
 const GOLDEN_DEPARTED: &str = include_str!("../golden/6.txt");
@@ -104,6 +105,24 @@ fn only_a_state_of_which_rows_left_is_in_the_newest_format() {
     leave(&mut state, 3);
     found.push(of(&state));
     assert_eq!(found, [[4, 5], [6, 6], [5, 5], [6, 6]]);
+    // A cut alone needs it, too, and is in the digest.
+    let mut cut = world_of(7, 800, 2, codec::VERSION_FIRST);
+    let fact = crate::fact::HistoryCut { day: 20_784, at: Timestamp(5) };
+    cut.markets.apply(&crate::market::mutation::MarketMutation::HistoryCut(fact));
+    assert_ne!(state_digest(&cut), before);
+    for formats in formats {
+        let (mut bytes, shards) = (Vec::new(), cut.users.iter().collect::<Vec<_>>());
+        let digest = write(formats, &cut.markets, &shards, &mut bytes).expect("memory takes every byte");
+        let read = read_checked(&mut &bytes[..], 1, digest).expect("just written");
+        assert_eq!((version_of(&bytes), read.markets.history_from()), (VERSION, UtcDay(20_784)));
+        assert_eq!(state_digest(&read), state_digest(&cut));
+        // No file of format 5 has it.
+        let mut mixed = bytes.clone();
+        mixed[0] = VERSION_ALL_ROWS as u8;
+        mixed.drain(2..10);
+        assert!(super::read(&mut &mixed[..], 1).is_err());
+        found.push([6, 6]);
+    }
     println!("formats: {} cases", found.len() * 2);
 }
 
@@ -139,7 +158,7 @@ fn a_section_that_contradicts_itself_is_refused() {
         std::iter::from_fn(|| (!input.is_empty()).then(|| take_numbers(&mut input).expect("just written"))).collect()
     };
     let lists = lists_of(&section[32..]);
-    assert_eq!((lists.len(), lists[0].len()), (6, 10));
+    assert_eq!((lists.len(), lists[0].len()), (6, 11));
     let with = |lists: &[Vec<u64>]| {
         let mut bytes = bytes[..begin + 32].to_vec();
         let mut packer = Packer::onto(&mut bytes);
@@ -162,11 +181,13 @@ fn a_section_that_contradicts_itself_is_refused() {
         figure("more requests than orders", 3, lists[0][0] + 1),
         figure("fills after the newest time", 5, lists[0][4] + 1),
         figure("an opening after the newest time", 6, lists[0][4] + 1),
-        figure("no newest order", 7, 0),
-        figure("an order of the future", 7, next),
-        figure("no newest fill", 8, 0),
-        figure("a fill of the future", 8, next),
-        figure("a position of the future", 9, 1 << OBJECT_BITS),
+        figure("a first end after the newest time", 7, lists[0][4] / DAY + 1),
+        figure("a day beyond 32 bits", 7, 1 << 32),
+        figure("no newest order", 8, 0),
+        figure("an order of the future", 8, next),
+        figure("no newest fill", 9, 0),
+        figure("a fill of the future", 9, next),
+        figure("a position of the future", 10, 1 << OBJECT_BITS),
         ("a figure is missing", Box::new(|lists| _ = lists[0].pop())),
         ("a figure is too many", Box::new(|lists| lists[0].push(1))),
         ("a wallet is missing", Box::new(|lists| lists[1].clear())),

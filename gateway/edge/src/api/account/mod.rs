@@ -56,6 +56,7 @@ pub const ROUTES: &[Route] = &[
         .fails(READ)
         .run(|call| Box::pin(balance(call))),
     Route::get("/v1/account/positions", "list_positions")
+        .shows_history()
         .auth(Auth::Key)
         .needs(Permission::Read)
         .about("Positions: open ones first, then the newest.")
@@ -64,6 +65,7 @@ pub const ROUTES: &[Route] = &[
         .fails(READ)
         .run(|call| Box::pin(positions(call))),
     Route::get("/v1/account/portfolio", "get_portfolio")
+        .shows_history()
         .auth(Auth::Key)
         .needs(Permission::Read)
         .about("Balance, open positions, and how the closed ones went.")
@@ -72,6 +74,7 @@ pub const ROUTES: &[Route] = &[
         .fails(READ)
         .run(|call| Box::pin(portfolio(call))),
     Route::get("/v1/account/history", "list_fills")
+        .shows_history()
         .auth(Auth::Key)
         .needs(Permission::Read)
         .about("Fills, newest first.")

@@ -30,6 +30,7 @@ const LIMIT_MAX: u64 = 500;
 const LIMIT_DEFAULT: u64 = 100;
 
 pub const ROUTES: &[Route] = &[Route::get("/v1/account/settlements", "list_settlements")
+    .shows_history()
     .about("Positions that a resolution paid out, the newest position first.")
     .params(&[
         Param::query("limit", Schema::Integer { min: 1, max: LIMIT_MAX as i64 }, "Rows of a page; default: 100."),

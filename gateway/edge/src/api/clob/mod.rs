@@ -106,6 +106,7 @@ const OWN: &[Route] = &[
         .gives::<CanceledOrders<'_>>(200)
         .run(|call| Box::pin(cancel::several(call))),
     Route::get("/v1/data/order/{order_id}", "get_venue_order")
+        .shows_history()
         .about("One order row, in any status.")
         .at_root()
         .auth(Auth::Key)
@@ -115,6 +116,7 @@ const OWN: &[Route] = &[
         .gives::<OrderRow<'_>>(200)
         .run(|call| Box::pin(list::order(call))),
     Route::get("/v1/order/{order_id}", "get_venue_order_by_alias")
+        .shows_history()
         .about("The same under an older path.")
         .at_root()
         .auth(Auth::Key)
@@ -124,6 +126,7 @@ const OWN: &[Route] = &[
         .gives::<OrderRow<'_>>(200)
         .run(|call| Box::pin(list::order(call))),
     Route::get("/v1/data/orders", "list_venue_orders")
+        .shows_history()
         .about("Order rows by cursor, open ones by default.")
         .at_root()
         .auth(Auth::Key)
@@ -133,6 +136,7 @@ const OWN: &[Route] = &[
         .gives::<VenueOrderPage<'_>>(200)
         .run(|call| Box::pin(list::orders(call))),
     Route::get("/v1/data/trades", "list_venue_trades")
+        .shows_history()
         .about("Trade rows by cursor.")
         .at_root()
         .auth(Auth::Key)

@@ -50,6 +50,7 @@ const PARAMS: &[Param] = &[
 
 pub const ROUTES: &[Route] = &[
     Route::get("/v1/export/trades.csv", "export_trades")
+        .shows_history()
         .about("Every trade as CSV, newest first; a paid plan's.")
         .params(PARAMS)
         .gives_kind(200, Kind::Csv, lines::TRADES_EXAMPLE)
@@ -58,6 +59,7 @@ pub const ROUTES: &[Route] = &[
         .fails(FAILS)
         .run(|call| Box::pin(export(call, ExportKind::Trades))),
     Route::get("/v1/export/settlements.csv", "export_settlements")
+        .shows_history()
         .about("Every payout of a resolution as CSV, the newest position first; a paid plan's.")
         .params(PARAMS)
         .gives_kind(200, Kind::Csv, lines::SETTLEMENTS_EXAMPLE)

@@ -77,6 +77,7 @@ pub const ROUTES: &[Route] = &[
         .gives_with::<Vec<PositionRow<'_>>>(200, Example::Text("[]"))
         .run(|call| Box::pin(positions(call))),
     read("/v1/data-api/trades", "list_data_trades")
+        .shows_history()
         .about("Trades of the caller, newest first.")
         .params(&[USER, MARKET, SIDE, LIMIT, SKIPPED])
         .gives_with::<Vec<TradeRow<'_>>>(200, Example::Text("[]"))
@@ -99,6 +100,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::ValidationFailed, Code::InvalidCursor])
         .run(|call| Box::pin(positions_page(call))),
     read("/v1/data-api/v2/trades", "list_data_trades_by_cursor")
+        .shows_history()
         .about("Trades of the caller, newest first, in pages.")
         .params(&[USER, CONDITION, SIDE, PAGE_LIMIT, CURSOR])
         .gives::<TradePage<'_>>(200)

@@ -88,6 +88,7 @@ pub const ROUTES: &[Route] = &[
         .also_fails(PLACEMENT)
         .run(|call| Box::pin(place::place(call))),
     Route::get("/v1/orders", "list_orders")
+        .shows_history()
         .headless()
         .about("Orders, newest first.")
         .params(&LIST)
@@ -113,6 +114,7 @@ pub const ROUTES: &[Route] = &[
         ])
         .run(|call| Box::pin(batch::place(call))),
     Route::get("/v1/orders/{order_id}", "get_order")
+        .shows_history()
         .headless()
         .about("One order with its fills.")
         .params(&LOOKUP)
@@ -122,6 +124,7 @@ pub const ROUTES: &[Route] = &[
         .fails(&[Code::OrderNotFound, Code::InvalidSource, Code::ValidationFailed, Code::WalletNotFound])
         .run(|call| Box::pin(list::by_id(call))),
     Route::get("/v1/orders/by-client-id/{client_order_id}", "get_order_by_client_id")
+        .shows_history()
         .headless()
         .about("The same by the id that it was sent with, as long as that counts.")
         .params(&LOOKUP)

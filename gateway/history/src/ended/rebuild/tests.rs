@@ -1,4 +1,5 @@
 use super::*;
+use crate::ended::manifest::Total;
 use crate::ended::testing::{LOG, World, all_agree, world};
 use crate::ended::{EndedOf, EndedStore};
 use crate::store::{FOLDER, Store};
@@ -50,7 +51,7 @@ fn case(seed: u64, users: u64, orders: u64) -> Case {
 /// The new store of these sources.
 fn made(case: &Case, sources: &Sources<'_>) -> (TempDir, Rebuilt) {
     let place = tempfile::tempdir().expect("a folder");
-    let rebuilt = crate::rebuild(place.path(), LOG, UPTO, &case.state, sources).expect("it can be written");
+    let rebuilt = crate::rebuild(place.path(), LOG, UPTO, UtcDay(0), &case.state, sources).expect("it can be written");
     assert_eq!(rebuilt.users.len(), case.left.len());
     (place, rebuilt)
 }
@@ -59,7 +60,7 @@ fn stores(folders: &[&Path]) -> Sources<'static> {
     Sources { stores: folders.iter().map(|folder| folder.join(FOLDER)).collect(), states: Vec::new() }
 }
 
-fn reader(folder: &Path) -> impl Fn(UserId) -> EndedOf + use<> {
+fn reader(folder: &Path) -> impl Fn(UserId) -> EndedOf<'static> + use<> {
     let reader = EndedStore::open(folder, CACHE_BYTES).expect("a sound store").reader(LOG);
     move |user| reader.of(user, UPTO)
 }
@@ -70,7 +71,7 @@ fn is_incomplete<T: std::fmt::Debug>(found: &Result<T, StoreError>) -> bool {
 
 /// Every answer is that of memory, or says that rows are missing, and never hides it. Returns how many
 /// there were, and how many said so.
-fn is_honest(case: &Case, of: &impl Fn(UserId) -> EndedOf, what: &str) -> (usize, usize) {
+fn is_honest(case: &Case, of: &impl Fn(UserId) -> EndedOf<'static>, what: &str) -> (usize, usize) {
     let (mut cases, mut incomplete) = (0, 0);
     let mut note = |is_incomplete: bool| {
         cases += 1;
@@ -148,7 +149,7 @@ fn agrees_until(found: &[Result<u64, StoreError>], expected: &[u64], what: &str)
 fn whole_sources_make_a_whole_store() {
     let case = case(21, 3, 150);
     let expected = EndedStore::open(case.store.path(), CACHE_BYTES).expect("sound").opened().expect("open").manifest();
-    let expected = expected.expect("rows").totals;
+    let expected = expected.expect("rows").days.clone();
     // Half of the files each; which keyspaces they are of is not known.
     let halves = [0, 1].map(|half| {
         let place = tempfile::tempdir().expect("a folder");
@@ -177,10 +178,12 @@ fn whole_sources_make_a_whole_store() {
         cases += all_agree(&case.whole, &of, &case.left, name);
         drop(of);
         let manifest = EndedStore::open(place.path(), CACHE_BYTES).expect("sound").opened().expect("open").manifest();
-        let totals = manifest.expect("rows").totals;
-        let rows = |totals: &[crate::ended::Total]| totals.iter().map(|total| total.rows).collect::<Vec<_>>();
-        assert_eq!(rows(&totals), rows(&expected), "{name}");
-        assert!(!has_lsns || name == "both" || totals == expected, "{name}: the same bytes");
+        let days = manifest.expect("rows").days.clone();
+        let rows = |days: &BTreeMap<UtcDay, [Total; Space::ALL.len()]>| {
+            days.iter().map(|(day, totals)| (*day, totals.map(|total| total.rows))).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&days), rows(&expected), "{name}");
+        assert!(!has_lsns || name == "both" || days == expected, "{name}: the same bytes");
         assert_eq!(crate::check(place.path()).expect("it can be opened").damages, [], "{name}");
         cases += 1;
     }

@@ -10,7 +10,7 @@ fn hex(bytes: &[u8]) -> String {
 fn keys_and_heads_have_these_bytes() {
     let (user, order) = (UserId(7), OrderId(UserId(7).object(70)));
     let mut head = Vec::new();
-    put_head(300, &mut head);
+    put_head(Head { lsn: 300, day: UtcDay(20_784) }, &mut head);
     let mut of_fill = Vec::new();
     put_order_of(order.0 + 130, order, &mut of_fill);
     let mut in_hash = Vec::new();
@@ -22,7 +22,7 @@ fn keys_and_heads_have_these_bytes() {
         (market_key(user, MarketId(5), order), "0000000000000007 00000005 0000000070000046"),
         (id_hash("grid-17").to_be_bytes().to_vec(), "7c953cf13a543e0f"),
         (id_hash("").to_be_bytes().to_vec(), "e3b0c44298fc1c14"),
-        (head, "01 00 ac02"),
+        (head, "01 00 ac02 b0a201"),
         (of_fill, "8e01"),
         (in_hash, "46"),
     ];
@@ -40,24 +40,28 @@ fn keys_and_heads_have_these_bytes() {
 #[test]
 fn only_heads_are_read_as_such() {
     let mut cases = 0;
-    for lsn in [0, 1, 127, 128, 1 << 40, u64::MAX] {
+    for (lsn, day) in [(0, 0), (1, 20_784), (127, 127), (128, 128), (1 << 40, 1), (u64::MAX, u32::MAX)] {
         let mut bytes = Vec::new();
-        put_head(lsn, &mut bytes);
+        let head = Head { lsn, day: UtcDay(day) };
+        put_head(head, &mut bytes);
+        assert_eq!(day_of(&bytes), Some(head.day));
         for end in 0..bytes.len() {
             assert!(matches!(take_head(&mut &bytes[..end]), Err(StoreError::Damaged(_))), "{lsn} cut at {end}");
+            assert_eq!(day_of(&bytes[..end]), None, "{lsn} cut at {end}");
             cases += 1;
         }
         bytes.push(9);
         let mut rest = &bytes[..];
-        assert_eq!((take_head(&mut rest).expect("a head"), rest), (lsn, &[9][..]));
+        assert_eq!((take_head(&mut rest).expect("a head"), rest), (head, &[9][..]));
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             let mut rest = &flipped[..];
             // Another head, if it is one at all.
-            if let Ok(lsn) = take_head(&mut rest) {
+            if let Ok(head) = take_head(&mut rest) {
+                assert_eq!(day_of(&flipped), Some(head.day), "bit {bit}");
                 let mut again = Vec::new();
-                put_head(lsn, &mut again);
+                put_head(head, &mut again);
                 assert_eq!([&again, rest].concat(), flipped, "bit {bit}");
             }
             cases += 1;
@@ -65,11 +69,14 @@ fn only_heads_are_read_as_such() {
     }
     // A later version, another lineage, a number in more bytes than it needs, and version zero.
     for (bytes, is_later) in [
-        (&[2, 0, 1][..], true),
-        (&[1, 1, 1], true),
-        (&[1, 0x80, 0, 1], false),
-        (&[1, 0, 0x81, 0], false),
-        (&[0, 0, 1], false),
+        (&[2, 0, 1, 1][..], true),
+        (&[1, 1, 1, 1], true),
+        (&[1, 0x80, 0, 1, 1], false),
+        (&[1, 0, 0x81, 0, 1], false),
+        (&[1, 0, 1, 0x81, 0], false),
+        // A day beyond 32 bits.
+        (&[1, 0, 1, 0xff, 0xff, 0xff, 0xff, 0x10], false),
+        (&[0, 0, 1, 1], false),
     ] {
         let refused = take_head(&mut &bytes[..]).expect_err("no head");
         assert_eq!(matches!(refused, StoreError::Later(_)), is_later, "{bytes:?}: {refused}");

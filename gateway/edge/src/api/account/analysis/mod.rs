@@ -36,6 +36,7 @@ const PAGE_ROWS: usize = 512;
 const PAGE_ROWS_ELSEWHERE: usize = 2_030;
 
 pub const GET: Route = Route::get("/v1/account/profile-analysis", "get_profile_analysis")
+    .shows_history()
     .about("Everything about an account in one answer: balances, positions, trades, risk, equity.")
     .auth(Auth::Key)
     .needs(Permission::Read)

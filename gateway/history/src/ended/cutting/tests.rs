@@ -1,0 +1,273 @@
+use super::*;
+use crate::ended::testing::{LOG, World, all_agree, world_of_days};
+use crate::ended::{Counted, count};
+use crate::store::Store;
+use crate::testing::{copy, copy_running};
+use engine::departed::{Departed as _, Leaving};
+use engine::time::{HOUR, Timestamp};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const CACHE_BYTES: u64 = 4 << 20;
+
+fn create(folder: &Path) -> EndedStore {
+    drop(Store::open(folder, CACHE_BYTES).expect("a new store"));
+    open(folder)
+}
+
+fn open(folder: &Path) -> EndedStore {
+    EndedStore::open(folder, CACHE_BYTES).expect("a sound store")
+}
+
+fn days(world: &World) -> (UtcDay, UtcDay) {
+    let ends = world.users.iter().flat_map(|user| user.orders().iter()).filter_map(|order| order.ended_at());
+    let days: Vec<UtcDay> = ends.map(Timestamp::day).collect();
+    (*days.iter().min().expect("orders"), *days.iter().max().expect("orders"))
+}
+
+/// Of these rows, those that ended on a day or later.
+fn kept(world: &World, left: &[Leaving], day: UtcDay) -> Vec<Leaving> {
+    let mut kept = left.to_vec();
+    for leaving in &mut kept {
+        let user = world.users.get(leaving.user).expect("a user");
+        let is_kept = |at: Option<Timestamp>| at.expect("it has ended").day() >= day;
+        leaving.orders.retain(|id| is_kept(user.order(*id).expect("it is there").ended_at()));
+        leaving.positions.retain(|id| is_kept(user.position(*id).expect("it is there").closed_at));
+    }
+    kept
+}
+
+/// Compares everything that is read with the whole state, filtered by the day; and the hashes of cut orders, which stay.
+fn agrees(world: &World, store: &EndedStore, left: &[Leaving], day: UtcDay, upto: u64, what: &str) -> usize {
+    let reader = store.reader(LOG);
+    let shown = kept(world, left, day);
+    let mut cases = all_agree(world, |user| reader.of(user, upto), &shown, what);
+    for (all, shown) in left.iter().zip(&shown) {
+        let (user, of) = (world.users.get(all.user).expect("a user"), reader.of(all.user, upto));
+        assert_eq!(of.kept_from(), store.shown_from(), "{what}");
+        for order in all.orders.iter().filter(|id| !shown.orders.contains(id)).filter_map(|id| user.order(*id)) {
+            let Some(hash) = order.terms.order_hash() else { continue };
+            let newest =
+                all.orders.iter().filter(|id| user.order(**id).and_then(|of| of.terms.order_hash()) == Some(hash));
+            assert_eq!(of.signed_order(hash).expect("readable"), newest.max().copied(), "{what}");
+            cases += 1;
+        }
+    }
+    cases
+}
+
+/// Removes what is behind the cut.
+fn sweep(writer: &mut EndedWriter) {
+    while !writer.tend(Some(0)).expect("merged") {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn counted(store: &EndedStore) -> [Counted; Space::ALL.len()] {
+    let opened = store.opened().expect("open");
+    let manifest = opened.manifest();
+    Space::ALL.map(|space| count(&opened.spaces, space, manifest.as_deref()).expect("readable"))
+}
+
+fn sound(folder: &Path, what: &str) {
+    assert_eq!(crate::check(folder).expect("it can be opened").damages, [], "{what}");
+}
+
+/// Moves and cuts in turn: answers are those of the whole state without the days that were cut, before rows are removed,
+/// afterwards, and after starts.
+#[test]
+fn what_is_cut_is_hidden_and_then_removed() {
+    let (mut cases, mut removed) = (0, 0);
+    for seed in 1..=4 {
+        let place = tempfile::tempdir().expect("a folder");
+        let mut world = world_of_days(seed, 3, 90, 3 * HOUR);
+        let (first, last) = days(&world);
+        assert!(last.0 > first.0 + 8, "days are many: {first:?} to {last:?}");
+        let mut store = create(place.path());
+        let mut writer = store.writer(LOG);
+        let mut left: Vec<Leaving> = Vec::new();
+        for (round, part) in [50, 60, 100].into_iter().enumerate() {
+            let lsn = 10 * (round as u64 + 1);
+            let cut = store.shown_from();
+            // Some of them ended before the cut.
+            let now = world.some(part);
+            writer.write(&world.users, &now, lsn).expect("written");
+            left.extend(now);
+            cases += agrees(&world, &store, &left, cut, lsn, "after a move");
+            let day = UtcDay(first.0 + (last.0 - first.0) * (round as u32 + 1) / 4);
+            let before = counted(&store);
+            let orders = writer.cut(day).expect("cut");
+            assert!(orders > 0 && orders == before[0].rows - counted(&store)[0].rows, "{orders}");
+            // Again, and an earlier one.
+            assert_eq!([day, first].map(|day| writer.cut(day).expect("nothing to do")), [0, 0]);
+            cases += agrees(&world, &store, &left, day, lsn, "cut");
+            if round == 1 {
+                drop((writer, store));
+                sound(place.path(), "cut");
+                store = open(place.path());
+                writer = store.writer(LOG);
+                assert_eq!(store.shown_from(), day, "it is known after a start");
+                cases += agrees(&world, &store, &left, day, lsn, "cut, opened again");
+            }
+            let before = counted(&store);
+            assert!(before[0].cut_rows >= orders);
+            sweep(&mut writer);
+            for ((space, before), after) in Space::ALL.into_iter().zip(before).zip(counted(&store)) {
+                assert_eq!(after, Counted { cut_rows: 0, ..before }, "{}", space.name());
+                removed += before.cut_rows;
+            }
+            cases += agrees(&world, &store, &left, day, lsn, "removed");
+            let manifest = store.opened().expect("open").manifest().expect("rows");
+            assert_eq!((manifest.swept_to, manifest.unswept), (day, 0));
+        }
+        // Everything again, at the end: rows behind the cut come back to the tables, and are hidden.
+        writer.write(&world.users, &world.all(), 40).expect("written");
+        let day = store.shown_from();
+        cases += agrees(&world, &store, &world.all(), day, 40, "moved again");
+        drop((writer, store));
+        sound(place.path(), "moved again");
+        let store = open(place.path());
+        store.opened().expect("open").spaces.merge().expect("merged");
+        cases += agrees(&world, &store, &world.all(), day, 40, "merged");
+        drop(store);
+        sound(place.path(), "merged");
+    }
+    println!("cuts of the history: {cases} cases, {removed} rows removed");
+    assert!(cases > 20_000 && removed > 1_000);
+}
+
+/// A kill between any two steps: of a move whose rows are then cut, and of a removal.
+#[test]
+fn a_kill_during_a_cut_changes_nothing() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut world = world_of_days(7, 3, 60, 3 * HOUR);
+    let (first, last) = days(&world);
+    let day = UtcDay(first.0 + (last.0 - first.0) / 2);
+    let store = create(place.path());
+    let some = world.some(50);
+    store.writer(LOG).write(&world.users, &some, 10).expect("written");
+    let copies: Arc<Mutex<Vec<(String, tempfile::TempDir)>>> = Arc::default();
+    let keep = |step: &str, copies: &Mutex<Vec<_>>, from: &Path| {
+        let copy = tempfile::tempdir().expect("a folder");
+        copy_running(from, copy.path());
+        copies.lock().expect("not poisoned").push((step.to_owned(), copy));
+    };
+    let mut writer = store.writer(LOG);
+    let (into, from) = (copies.clone(), place.path().to_owned());
+    writer.watch = Some(Box::new(move |step| {
+        keep(step, &into, &from);
+        Ok(())
+    }));
+    writer.write(&world.users, &world.all(), 20).expect("written");
+    writer.watch = None;
+    writer.cut(day).expect("cut");
+    keep("cut", &copies, place.path());
+    for space in Space::ALL.into_iter().filter(|space| space.is_cut()) {
+        store.opened().expect("open").spaces.merge_all_of(space).expect("merged");
+        keep(&format!("merged {}", space.name()), &copies, place.path());
+    }
+    drop((writer, store));
+    let copies = std::mem::take(&mut *copies.lock().expect("not poisoned"));
+    let (mut cases, all) = (0, world.all());
+    for (step, of) in &copies {
+        // Cut before the move is repeated, or after it; then everything is the same.
+        for cut_first in [true, false] {
+            let left = tempfile::tempdir().expect("a folder");
+            copy(of.path(), left.path());
+            sound(left.path(), step);
+            let store = open(left.path());
+            let mut writer = store.writer(LOG);
+            if cut_first {
+                writer.cut(day).expect("cut");
+                sweep_if_any(&mut writer);
+                cases += match store.upto().expect("open") {
+                    20 => agrees(&world, &store, &all, day, 20, step),
+                    _ => agrees(&world, &store, &some, day, 10, step),
+                };
+            }
+            writer.write(&world.users, &all, 30).expect("repeated");
+            writer.cut(day).expect("cut");
+            cases += agrees(&world, &store, &all, day, 30, step);
+            drop((writer, store));
+            sound(left.path(), step);
+            let store = open(left.path());
+            sweep_if_any(&mut store.writer(LOG));
+            cases += agrees(&world, &store, &all, day, 30, step);
+            let manifest = store.opened().expect("open").manifest().expect("rows");
+            let expected: usize = kept(&world, &all, day).iter().map(|leaving| leaving.orders.len()).sum();
+            assert_eq!(manifest.total(Space::Orders).rows, expected as u64, "{step}");
+            drop((manifest, store));
+            sound(left.path(), step);
+        }
+    }
+    println!("kills around a cut: {} copies, {cases} cases", copies.len());
+    assert!(copies.len() >= 17);
+}
+
+fn sweep_if_any(writer: &mut EndedWriter) {
+    let opened = writer.writable().expect("open");
+    if opened.manifest().is_some_and(|manifest| manifest.unswept > 0) {
+        drop(opened);
+        sweep(writer);
+    }
+}
+
+/// What cannot be cut now is hidden all the same, and cut later.
+#[test]
+fn a_busy_store_is_cut_later() {
+    let place = tempfile::tempdir().expect("a folder");
+    let world = world_of_days(8, 2, 40, 6 * HOUR);
+    let (first, last) = days(&world);
+    let day = UtcDay(u32::midpoint(first.0, last.0));
+    let store = create(place.path());
+    let mut writer = store.writer(LOG);
+    assert_eq!(writer.cut(first).expect("without rows there is nothing to note"), 0);
+    writer.write(&world.users, &world.all(), 5).expect("written");
+    let held = store.opened().expect("open").spaces.is_held.clone();
+    held.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(matches!(writer.cut(day), Err(StoreError::Busy)));
+    let cases = agrees(&world, &store, &world.all(), day, 5, "busy");
+    held.store(false, std::sync::atomic::Ordering::Relaxed);
+    assert!(writer.cut(day).expect("cut") > 0);
+    // Another log's writer changes nothing.
+    assert!(matches!(store.writer(LOG + 1).cut(last), Err(StoreError::Foreign)));
+    assert_eq!(store.opened().expect("open").manifest().expect("rows").kept_from, day);
+    println!("cuts of a busy store: {cases} cases");
+}
+
+#[test]
+fn the_first_day_follows_from_the_room() {
+    let room = Room { stays: 100, days: [3, 4, 9].map(|day| (UtcDay(day), 50)).to_vec() };
+    let cases = [
+        (u64::MAX, None),
+        (250, None),
+        (249, Some(4)),
+        (200, Some(4)),
+        (199, Some(5)),
+        (150, Some(5)),
+        (149, Some(10)),
+        (0, Some(10)),
+    ];
+    for (most, expected) in cases {
+        assert_eq!(room.first_day_within(most), expected.map(UtcDay), "{most}");
+    }
+    assert_eq!(Room::default().first_day_within(0), None);
+    // Of a store: less when days were cut, before and after their removal.
+    let place = tempfile::tempdir().expect("a folder");
+    let world = world_of_days(9, 3, 80, 3 * HOUR);
+    let (first, last) = days(&world);
+    let store = create(place.path());
+    assert_eq!(store.room().expect("open"), Room::default());
+    let mut writer = store.writer(LOG);
+    writer.write(&world.users, &world.all(), 5).expect("written");
+    let bytes = |room: &Room| room.stays + room.days.iter().map(|(_, bytes)| bytes).sum::<u64>();
+    let whole = store.room().expect("open");
+    assert_eq!((whole.days[0].0, whole.days.last().map(|(day, _)| *day)), (first, Some(last)));
+    let most = bytes(&whole) * 2 / 3;
+    let day = whole.first_day_within(most).expect("less than all");
+    assert!(first < day && day < last, "{day:?} of {first:?} to {last:?}");
+    writer.cut(day).expect("cut");
+    assert!(bytes(&store.room().expect("open")) <= most);
+    println!("days by room: {} cases", cases.len() + 4);
+}

@@ -1,0 +1,64 @@
+//! From when on history is kept. The keeper decides it after a move, the core journals it, and the store is cut when that
+//! record is released: readers never miss what the log still has.
+
+use super::EndedStore;
+use engine::command::Answer;
+use engine::id::UserId;
+use engine::time::UtcDay;
+use engine::user::Users;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// Asks the core to journal that history is kept from this day on. The answer comes with the release of the record.
+/// `None`: a queue is full, and it is tried again with the next checkpoint.
+pub type AskCut = Box<dyn FnMut(UtcDay) -> Option<Receiver<Answer>> + Send>;
+
+pub(super) struct Cutter {
+    ask: AskCut,
+    asked: Option<Asked>,
+    /// What was journaled, as far as is known.
+    from: UtcDay,
+}
+
+/// A cut that is not released yet.
+struct Asked {
+    day: UtcDay,
+    users: Vec<UserId>,
+    answer: Receiver<Answer>,
+}
+
+impl Cutter {
+    pub fn new(ask: AskCut) -> Cutter {
+        Cutter { ask, asked: None, from: UtcDay(0) }
+    }
+
+    /// Decides whether the history of `users` is to be cut; `known`: from when on it is kept in their state.
+    pub fn decide(&mut self, store: &mut dyn EndedStore, users: &Users, known: UtcDay, today: UtcDay) {
+        self.from = self.from.max(known);
+        if self.from != UtcDay(0) {
+            // Rows that have just left may be older.
+            store.cut(self.from, users.with_ends_before(self.from));
+        }
+        if self.asked.is_some() {
+            return;
+        }
+        let Some(day) = store.wanted_from(today).filter(|day| *day > self.from) else { return };
+        let users = users.with_ends_before(day);
+        if !users.is_empty() {
+            self.asked = (self.ask)(day).map(|answer| Asked { day, users, answer });
+        }
+    }
+
+    /// Cuts what was journaled since. Must be called now and then.
+    pub fn turn(&mut self, store: &mut dyn EndedStore) {
+        let Some(asked) = self.asked.take() else { return };
+        match asked.answer.try_recv() {
+            Err(TryRecvError::Empty) => self.asked = Some(asked),
+            Ok(Answer::Done) => {
+                self.from = asked.day;
+                store.cut(asked.day, asked.users);
+            }
+            // The log is short of room, or ends.
+            Ok(_) | Err(TryRecvError::Disconnected) => {}
+        }
+    }
+}

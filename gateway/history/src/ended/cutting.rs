@@ -128,12 +128,14 @@ impl EndedWriter {
             self.swept = self.sweeping.take().map(|sweeping| (sweeping.day, sweeping.rows));
             has_ended = true;
         }
-        if let Some((day, rows)) = self.swept.filter(|_| !opened.spaces.is_busy()) {
-            let mut manifest = Manifest::clone(&manifest);
-            manifest.swept_to = manifest.swept_to.max(day);
-            manifest.unswept = manifest.unswept.saturating_sub(rows);
-            self.set(&opened, manifest)?;
-            self.swept = None;
+        if let Some((day, rows)) = self.swept {
+            if !opened.spaces.is_busy() {
+                let mut manifest = Manifest::clone(&manifest);
+                manifest.swept_to = manifest.swept_to.max(day);
+                manifest.unswept = manifest.unswept.saturating_sub(rows);
+                self.set(&opened, manifest)?;
+                self.swept = None;
+            }
             return Ok(has_ended);
         }
         if manifest.unswept > 0 && !self.gave_up && is_due(&opened, &manifest, bytes_max) {

@@ -19,8 +19,8 @@ fn lived(world: &World, client: &mut Client) -> Vec<i64> {
     let (m, mut made) = (&world.markets, Vec::new());
     for round in 0..3 {
         for body in [
-            changed(&market(&m.rain, "BUY", "0.42", "20"), &json!({"client_order_id": format!("old-{round}")})),
-            market(&m.rain, "SELL", "0.01", "20"),
+            changed(&market(&m.rain, "BUY", "0.42", "5"), &json!({"client_order_id": format!("old-{round}")})),
+            market(&m.rain, "SELL", "0.01", "5"),
         ] {
             made.push(int(&client.post("/v1/orders", &body).expect(200), "/order_id"));
         }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A merge that happens by itself may come late: tables of old rows are seldom merged. So when a sixteenth of all rows is
-//! behind the cut, or room is wanted, each keyspace is merged as a whole, one after the other, on a thread of its own with
+//! before the cut, or room is wanted, each keyspace is merged as a whole, one after the other, on a thread of its own with
 //! low priority. The manifest says when that is over; a start repeats what was interrupted.
 
 use super::manifest::Manifest;
@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 /// Rows are removed when they are at least this part of all.
 const UNSWEPT_PART: u64 = 16;
 
-/// The room that rows take on the disk, by the day on which they ended; about, as it will be when all rows behind the cut
+/// The room that rows take on the disk, by the day on which they ended; about, as it will be when all rows before the cut
 /// are removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Room {
@@ -106,7 +106,7 @@ impl EndedWriter {
         Ok(orders)
     }
 
-    /// Removes rows behind the cut, if they are many, or any if the files of all rows take more than `bytes_max`. Must be
+    /// Removes rows before the cut, if they are many, or any if the files of all rows take more than `bytes_max`. Must be
     /// called now and then. Returns whether a removal has ended since the last call.
     ///
     /// # Errors
@@ -128,12 +128,14 @@ impl EndedWriter {
             self.swept = self.sweeping.take().map(|sweeping| (sweeping.day, sweeping.rows));
             has_ended = true;
         }
-        if let Some((day, rows)) = self.swept.filter(|_| !opened.spaces.is_busy()) {
-            let mut manifest = Manifest::clone(&manifest);
-            manifest.swept_to = manifest.swept_to.max(day);
-            manifest.unswept = manifest.unswept.saturating_sub(rows);
-            self.set(&opened, manifest)?;
-            self.swept = None;
+        if let Some((day, rows)) = self.swept {
+            if !opened.spaces.is_busy() {
+                let mut manifest = Manifest::clone(&manifest);
+                manifest.swept_to = manifest.swept_to.max(day);
+                manifest.unswept = manifest.unswept.saturating_sub(rows);
+                self.set(&opened, manifest)?;
+                self.swept = None;
+            }
             return Ok(has_ended);
         }
         if manifest.unswept > 0 && !self.gave_up && is_due(&opened, &manifest, bytes_max) {
@@ -168,7 +170,7 @@ impl EndedWriter {
     }
 }
 
-/// Whether rows behind the cut are many, or room is wanted.
+/// Whether rows before the cut are many, or room is wanted.
 fn is_due(opened: &Opened, manifest: &Manifest, bytes_max: Option<u64>) -> bool {
     let kept: u64 = Space::ALL.into_iter().map(|space| manifest.total(space).rows).sum();
     let is_part = manifest.unswept.saturating_mul(UNSWEPT_PART) >= kept.saturating_add(manifest.unswept);

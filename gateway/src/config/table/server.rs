@@ -321,7 +321,7 @@ fn archive() -> Vec<Setting> {
             0,
             0..=36_500,
             "How many days of ended orders, their trades and closed positions are kept once they have left memory; 0: all. \
-             What ended earlier is cut with the next checkpoint, for good: it is not shown any more, and removed from the disk \
+             What ended earlier is cut with the next checkpoint, permanently: it is not shown any more, and removed from the disk \
              later. At least 4, and longer than `limits.client_ids_hours`.",
         ),
         integer(

@@ -22,6 +22,7 @@ fn head(names: &Names) -> ResponseHead<'_> {
         rate: None,
         public_route: false,
         beta_cutoff: None,
+        history_from: None,
         closes: false,
         used: Used::default(),
         key_prefix: None,
@@ -228,4 +229,28 @@ fn head_has_the_length_and_no_body() {
     let response = ResponseHead { is_head: true, ..head(&names) }.response(Ok(Reply::json(b"{\"a\":1}".to_vec())));
     assert_eq!(header(&response, "content-length"), Some("7"));
     assert!(body(response).is_empty());
+}
+
+/// From when on history is shown is the same text for hyper and on the fast path, also of a refusal.
+#[test]
+fn the_first_day_of_the_history_is_a_header() {
+    let names = names();
+    let mut cases = 0;
+    for (day, expected) in
+        [(None, None), (Some(UtcDay(20_784)), Some("2026-11-27")), (Some(UtcDay(0)), Some("1970-01-01"))]
+    {
+        let head = ResponseHead { history_from: day, ..head(&names) };
+        let outcomes: [fn() -> Outcome; 2] =
+            [|| Ok(Reply::json(b"{}".to_vec())), || Err(Refusal::from(Code::OrderNotFound))];
+        for outcome in outcomes {
+            assert_eq!(header(&head.response(outcome()), "x-svc-history-from"), expected);
+            let mut written = Vec::new();
+            assert!(head.write(outcome(), &mut written).1.is_none(), "it is written whole");
+            let text = String::from_utf8(written).expect("text");
+            let line = text.lines().find_map(|line| line.strip_prefix("x-svc-history-from: "));
+            assert_eq!(line, expected, "{text}");
+            cases += 2;
+        }
+    }
+    println!("first days of histories: {cases} cases");
 }

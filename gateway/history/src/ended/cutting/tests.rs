@@ -57,7 +57,7 @@ fn agrees(world: &World, store: &EndedStore, left: &[Leaving], day: UtcDay, upto
     cases
 }
 
-/// Removes what is behind the cut.
+/// Removes what is before the cut.
 fn sweep(writer: &mut EndedWriter) {
     while !writer.tend(Some(0)).expect("merged") {
         std::thread::sleep(Duration::from_millis(1));
@@ -121,7 +121,7 @@ fn what_is_cut_is_hidden_and_then_removed() {
             let manifest = store.opened().expect("open").manifest().expect("rows");
             assert_eq!((manifest.swept_to, manifest.unswept), (day, 0));
         }
-        // Everything again, at the end: rows behind the cut come back to the tables, and are hidden.
+        // Everything again, at the end: rows before the cut come back to the tables, and are hidden.
         writer.write(&world.users, &world.all(), 40).expect("written");
         let day = store.shown_from();
         cases += agrees(&world, &store, &world.all(), day, 40, "moved again");

@@ -144,7 +144,7 @@ fn a_cut_counts_what_is_left() {
         assert_eq!(Manifest::read(&manifest.write()).expect("just written"), manifest);
     }
     assert_eq!(manifest.kept_from, UtcDay(9));
-    // What is added behind it does not count, and what is replaced there neither; hashes do.
+    // What is added before it does not count, and what is replaced there neither; hashes do.
     for space in Space::ALL {
         let before = manifest.total(space).rows;
         let mut addition = Addition::default();

@@ -334,24 +334,3 @@ fn refusals_follow_the_order_of_the_checks() {
     assert_eq!(cut, Some(Truncated));
     println!("refused exports: {} cases", 2 * rows.len() + 1);
 }
-
-#[test]
-fn by_hand() {
-    let cpu = || {
-        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-        std::time::Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
-    };
-    let town = Town::with(PAID);
-    let row = fill(&town);
-    let catalog = &town.edge.app.reads.catalog;
-    for _ in 0..3 {
-        let at = cpu();
-        let mut bytes = 0;
-        for _ in 0..1_000 {
-            let mut lines = Lines::default();
-            (0..128).for_each(|_| lines.trade(&row, catalog));
-            bytes += lines.text().len();
-        }
-        println!("{} ns a line, {} bytes", (cpu() - at).as_nanos() / 128_000, bytes / 128_000);
-    }
-}

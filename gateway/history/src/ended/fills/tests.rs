@@ -122,9 +122,30 @@ fn a_damaged_row_ends_the_list_after_the_fills_above_it() {
             assert!(matches!(last, Err(StoreError::Damaged(_) | StoreError::Later(_))), "{space:?} {at}: {last:?}");
             let ids: Vec<u64> = sound_rows.iter().map(|row| row.as_ref().expect("sound").0.id.0).collect();
             assert_eq!(ids, fills[..first].iter().map(|(fill, _)| *fill).collect::<Vec<_>>(), "{space:?} {at}");
-            assert!(of.fill(TradeId(fill)).is_err());
+            assert!(of.fill(TradeId(fill)).is_err() && of.left_fill(TradeId(fill)).is_err());
+            assert_eq!(of.left(OrderId(order)).is_err(), space == Space::Orders);
             spaces.put(space, &key, &sound);
             assert_eq!(of.fills(None).filter(Result::is_ok).count(), fills.len());
+            cases += 1;
+        }
+        // A row that is missing is an error only if it is known to have been there.
+        let spaces = &store.opened().expect("open").spaces;
+        let of = store.reader(LOG).of(USER, 5);
+        for (space, object) in [(Space::Fills, fill), (Space::Orders, order)] {
+            let key = object_key(USER, object);
+            let sound = spaces.get(space, &key).expect("readable").expect("it is there");
+            spaces.remove(space, &key);
+            match space {
+                Space::Fills => {
+                    assert_eq!(of.fill(TradeId(fill)).expect("readable"), None);
+                    assert!(of.left_fill(TradeId(fill)).is_err());
+                }
+                _ => {
+                    assert_eq!(of.order(OrderId(order)).expect("readable"), None);
+                    assert!(of.left(OrderId(order)).is_err());
+                }
+            }
+            spaces.put(space, &key, &sound);
             cases += 1;
         }
     }

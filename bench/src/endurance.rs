@@ -50,6 +50,8 @@ const SEGMENTS_MORE: u64 = 8;
 const CHECKPOINT_SEGMENTS: u64 = 4;
 /// Operations a second of the small size: they fill some segments.
 const SMALL_RATE: f64 = 1_500.0;
+/// Runs after the last minute of the small size, at most, until orders have left memory.
+const MORE_RUNS: usize = 12;
 /// The unit of a file's blocks.
 const BLOCK_BYTES: u64 = 512;
 /// Memory and disk of a full run, beside the results.
@@ -155,6 +157,17 @@ pub fn run(size: Size, minutes: usize, report: &mut Report) {
         let minute = look(&run, restart, orders, &server, &place);
         println!("{}", line(number, &minute));
         minutes.push(minute);
+    }
+    if size == Size::Small {
+        // So that the history is read from the store, too.
+        let mut more = 0;
+        place.wait_until_moved(|| {
+            if more < MORE_RUNS {
+                let run = kit.ended(kit.start(&server, plan.length, "more.json", Some(rate)), "more.json");
+                orders += run["check"]["acknowledged"].as_u64().expect("a count");
+                more += 1;
+            }
+        });
     }
     let compared = kit.reconcile(&server);
     server.terminate();

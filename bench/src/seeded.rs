@@ -11,7 +11,11 @@ use engine::user::WalletKind;
 use journal::recover;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+const MOVED_WITHIN: Duration = Duration::from_secs(600);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Removed when dropped.
 pub struct Place {
@@ -84,6 +88,27 @@ impl Place {
         text.push_str("[engine]\nprefault_bytes = 0\n");
         std::fs::write(&path, text).expect("room for a configuration");
         path
+    }
+
+    /// Count of the orders, and of those of them that have left memory, as a start would find them; `None` if the log
+    /// cannot be read now, because a server writes to it.
+    pub fn orders(&self) -> Option<(usize, usize)> {
+        let (state, _) = recover::look(&self.path().join("data"), false).ok()?;
+        state.check_all().ok()?;
+        let users = || state.users.iter().flat_map(|users| users.iter());
+        let left: usize = users().filter_map(|user| user.departed()).map(|left| left.orders as usize).sum();
+        Some((users().map(|user| user.orders().len()).sum::<usize>() + left, left))
+    }
+
+    /// Returns when a snapshot of the running server lacks orders that have left memory; `meanwhile` runs between two
+    /// looks. Snapshots are written at low priority, so a busy machine delays them.
+    pub fn wait_until_moved(&self, mut meanwhile: impl FnMut()) {
+        let begun = Instant::now();
+        while self.orders().is_none_or(|(_, left)| left == 0) {
+            assert!(begun.elapsed() < MOVED_WITHIN, "ended orders leave memory");
+            meanwhile();
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// The content of the log; the server is killed.

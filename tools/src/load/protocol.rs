@@ -81,9 +81,13 @@ pub struct Placed<'a> {
     /// Average of the fills; without one the limit.
     #[serde(borrow)]
     pub price: Cow<'a, str>,
+    #[serde(borrow)]
     pub notional: Cow<'a, str>,
+    #[serde(borrow)]
     pub fee: Cow<'a, str>,
+    #[serde(borrow)]
     pub requested_quantity: Cow<'a, str>,
+    #[serde(borrow)]
     pub filled_quantity: Cow<'a, str>,
 }
 

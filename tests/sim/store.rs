@@ -470,6 +470,10 @@ impl Departed for Rows<'_> {
         self.reads(newest.map(|(order, request)| EndedRequest { request: request.clone(), order: order.clone() }))
     }
 
+    fn request_of(&self, order: &Order) -> Result<Option<Remembered>, Unreadable> {
+        self.reads(self.find(&self.tables.requests, order.id.0).map(|(_, request)| request.clone()))
+    }
+
     fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, Unreadable> {
         let orders = self.below(&self.tables.orders, None).map(|(id, row)| (id, row.order.terms.order_hash()));
         let mut signed = orders.filter(|(_, signed)| *signed == Some(hash));

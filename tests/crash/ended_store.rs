@@ -270,7 +270,7 @@ fn a_store_that_does_not_fit_is_found_and_never_answers_wrongly() {
         case("without a store", true, Reads::Nothing, true, "its ended rows are missing", removed("history/store")),
         case("without a history", true, Reads::Nothing, true, "its ended rows are missing", removed("history")),
         case("of another log", true, Reads::Nothing, false, "those of another log", swapped(&foreign)),
-        case("behind the log", true, Reads::Nothing, false, "its ended rows end at LSN", swapped(&early)),
+        case("too early for the log", true, Reads::Nothing, false, "its ended rows end at LSN", swapped(&early)),
         case("ahead of the log", false, Reads::Some, false, "its ended rows are of LSN", swapped(&late)),
         case("of a later program", true, Reads::Nothing, true, "later program", version(b"FJL\x04")),
         case("of a much later program", true, Reads::Nothing, true, "later program", version(b"FJL\xff")),

@@ -26,7 +26,7 @@ pub enum MovePoint {
     RowWritten,
     /// All rows are synced; the snapshot still has them.
     StoreSynced,
-    /// The snapshot without them is there; no shard has heard of it.
+    /// The snapshot without them is there; no shard has received them yet.
     SnapshotPublished,
     /// Segments that the snapshots cover were recycled.
     SegmentRecycled,

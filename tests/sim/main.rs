@@ -23,7 +23,7 @@ use world::{Count, Scenario, run};
 /// The default first seed.
 const FIRST_SEED: u64 = 1;
 /// Steps of a world.
-const STEPS: usize = 1_000;
+const STEPS: usize = 3_000;
 /// Every refusal of the default rules that a world can reach.
 const REFUSALS: [&str; 38] = [
     "AboveShareCap",

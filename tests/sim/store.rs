@@ -26,7 +26,7 @@ pub enum MovePoint {
     RowWritten,
     /// All rows are synced; the snapshot still has them.
     StoreSynced,
-    /// The snapshot without them is there; no shard has heard of it.
+    /// The snapshot without them is there; no shard has received them yet.
     SnapshotPublished,
     /// Segments that the snapshots cover were recycled.
     SegmentRecycled,
@@ -468,6 +468,10 @@ impl Departed for Rows<'_> {
     fn request(&self, client_order_id: &str) -> Result<Option<EndedRequest>, Unreadable> {
         let newest = self.newest_request(client_order_id);
         self.reads(newest.map(|(order, request)| EndedRequest { request: request.clone(), order: order.clone() }))
+    }
+
+    fn request_of(&self, order: &Order) -> Result<Option<Remembered>, Unreadable> {
+        self.reads(self.find(&self.tables.requests, order.id.0).map(|(_, request)| request.clone()))
     }
 
     fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, Unreadable> {

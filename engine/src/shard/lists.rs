@@ -36,6 +36,8 @@ enum Count {
         so_far: usize,
         /// The ids of those among them that are not above all orders that left, newest first.
         ids: Vec<u64>,
+        /// The highest id of an order that has left. Higher ones may be stored already, and are still in memory.
+        gone: OrderId,
     },
 }
 
@@ -102,7 +104,8 @@ impl Orders {
             |row| fits(&row.order),
             |row| around.view(row),
         )?;
-        let total_hint = count.complete(below(None).map(|row| row.map(|row| row.order)), fits)?;
+        let gone = below(count.end()).map(|row| row.map(|row| row.order));
+        let total_hint = count.complete(gone, fits)?;
         Ok(Answer::Orders(OrderPage { orders: page.rows, has_more: page.has_more, total_hint }))
     }
 }
@@ -117,9 +120,17 @@ impl Count {
                 ids.push(order.id.0);
             }
         }
-        match gone.is_none() || so_far > HINT_MAX {
-            true => Count::Known(Some(so_far).filter(|count| *count <= HINT_MAX)),
-            false => Count::Part { so_far, ids },
+        match gone.filter(|_| so_far <= HINT_MAX) {
+            None => Count::Known(Some(so_far).filter(|count| *count <= HINT_MAX)),
+            Some(gone) => Count::Part { so_far, ids, gone },
+        }
+    }
+
+    /// The id below which it goes on.
+    fn end(&self) -> Option<OrderId> {
+        match self {
+            Count::Known(_) => None,
+            Count::Part { gone, .. } => Some(OrderId(gone.0 + 1)),
         }
     }
 
@@ -131,7 +142,7 @@ impl Count {
     ) -> Result<Option<usize>, E> {
         let (mut count, ids) = match self {
             Count::Known(count) => return Ok(count),
-            Count::Part { so_far, ids } => (so_far, ids),
+            Count::Part { so_far, ids, .. } => (so_far, ids),
         };
         let mut ids = ids.into_iter().peekable();
         for order in departed {

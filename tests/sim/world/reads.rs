@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// A write waits behind those of its user that wait or are looked up.
+    /// A write waits after those of its user that wait or are looked up.
     fn line_up(&mut self, number: u64, turn: &mut Turn) -> Verdict {
         let line = &mut self.lines[turn.shard];
         line.end_overdue(turn.moment.now);
@@ -171,7 +171,7 @@ impl World {
         let looking = Looking { number, received_at, ids: shown_ids(&asked.command) };
         self.lines[shard].looking.insert(owner, looking);
         if self.scenario.plant == Some(Plant::Overtaking) {
-            // The shard hears that it is over before it gets what was found.
+            // The shard receives its end before what was found.
             self.send(asked.owner, look_up.end(), asked.received_at, Reply::Discard);
         }
         self.reads.push(Read { number, asked, what: What::Command(look_up) });

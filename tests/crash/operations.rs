@@ -14,7 +14,7 @@ use tests::chance::Chance;
 use tests::eventually;
 use tests::http::connect;
 use tests::json::{at, int, text};
-use tests::server::{ServerDir, Starting, signal};
+use tests::server::{ServerDir, Starting};
 use tests::token::token;
 use tests::world::{World, limit};
 

@@ -186,7 +186,7 @@ impl<'a> PositionPage<'a> {
         PositionPage { data, ..page }
     }
 
-    /// The page of so many positions that are written apart.
+    /// The page of this many positions, which are written apart.
     pub fn without_rows(count: u64) -> PositionPage<'a> {
         PositionPage { limit: count, count, next_cursor: "".into(), data: Vec::new() }
     }

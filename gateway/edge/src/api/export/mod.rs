@@ -198,8 +198,8 @@ impl Export {
         }
     }
 
-    /// The page after one of so many rows, if that is sent in pieces. `None` also if it cannot be read now: a slow peer may
-    /// have let its deadline pass.
+    /// The page after one with this many rows, if that is sent in pieces. `None` also if it cannot be read now: a slow
+    /// peer may have let its deadline pass.
     async fn ahead(&self, rows: u64, next: Option<u64>) -> Option<Page> {
         let next = next.filter(|_| rows > PAGE_ROWS as u64)?;
         self.page(Some(next), self.edge.app.reads.clock.now()).await.ok()

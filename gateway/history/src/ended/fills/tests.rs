@@ -17,7 +17,7 @@ fn store(folder: &std::path::Path, world: &World) -> EndedStore {
     store
 }
 
-/// Orders whose fills come at once, long after them, and in turn; and others without fills between them.
+/// Orders whose fills come immediately, long after them, and in turn; and others without fills between them.
 fn interleaved(seed: u64, steps: u64) -> World {
     let mut world = world(seed, 1, 0);
     let mut resting: Vec<(OrderId, u64)> = Vec::new();

@@ -455,7 +455,10 @@ mod tests {
         assert!(error.contains("was cancelled that it lacks"), "{error}");
         for text in ["{}\n", "\n", "not JSON\n", "{\"version\":2,\"run\":\"a\",\"since\":\"\",\"tokens\":[]}\n"] {
             fs::write(place.path().join(RUNS_FILE), text).expect("room");
-            assert!(Model::open(place.path()).err().is_some_and(|error| error.contains("line 1 is not a run")), "{text}");
+            assert!(
+                Model::open(place.path()).err().is_some_and(|error| error.contains("line 1 is not a run")),
+                "{text}"
+            );
         }
         fs::remove_file(place.path().join(RUNS_FILE)).expect("it is there");
         assert!(Model::open(place.path()).is_err());

@@ -109,7 +109,7 @@ impl Past {
                 let filters = OpenFilters::default();
                 world.filter_with(Arc::new(filters.clone()));
                 reader = Some(history.ended().reader(needed.log));
-                moving::mover(&config, &history.ended(), &filters, needed, &[inbox.clone()], &clock)
+                moving::mover(&config, &history.ended(), &filters, needed, std::slice::from_ref(&inbox), &clock)
             }
         };
         let snapshots = Snapshots::of_start(&storage).expect("the log was just made");

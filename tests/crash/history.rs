@@ -130,8 +130,8 @@ fn prices_survive_kills_and_backups() {
 }
 
 /// `history rebuild`: its exit code and last line.
-fn rebuilt(world: &World, from: &[&Path]) -> (Option<i32>, Value) {
-    let mut words = vec![OsString::from("history"), "rebuild".into(), world.place.data().into(), "--json".into()];
+fn rebuilt(place: &ServerDir, from: &[&Path]) -> (Option<i32>, Value) {
+    let mut words = vec![OsString::from("history"), "rebuild".into(), place.data().into(), "--json".into()];
     from.iter().for_each(|from| words.extend([OsString::from("--from"), (*from).into()]));
     let output = run(words);
     let lines = objects(&output);
@@ -173,7 +173,7 @@ fn a_lost_store_is_rebuilt_from_a_backup_or_is_honest() {
     assert!(taken.status.success(), "{}", errors(&taken));
 
     // A sound store stays as it is, in a new folder.
-    let (code, whole) = rebuilt(&world, &[]);
+    let (code, whole) = rebuilt(&world.place, &[]);
     assert_eq!((code, int(&whole, "/users_lacking"), int(&whole, "/damages")), (Some(0), 0, 0), "{whole}");
     assert!(data.join("history.damaged-1/store").is_dir() && int(&whole, "/rows") > 0);
     assert_eq!(history("verify", &data).status.code(), Some(0));
@@ -182,7 +182,7 @@ fn a_lost_store_is_rebuilt_from_a_backup_or_is_honest() {
     // Lost, and no backup: what left is gone, unless an older snapshot has it.
     fs::remove_dir_all(data.join("history")).expect("removed");
     fs::remove_dir_all(data.join("history.damaged-1")).expect("removed");
-    let (code, lacking) = rebuilt(&world, &[]);
+    let (code, lacking) = rebuilt(&world.place, &[]);
     assert_eq!(code, Some(1), "{lacking}");
     assert!(int(&lacking, "/users_lacking") > 0 && int(&lacking, "/whole_from") > 1, "{lacking}");
     let verified = history("verify", &data);
@@ -213,7 +213,7 @@ fn a_lost_store_is_rebuilt_from_a_backup_or_is_honest() {
     world.server.stop();
 
     // With the backup everything is there, and what was left of the other attempt is kept.
-    let (code, whole) = rebuilt(&world, &[&backup]);
+    let (code, whole) = rebuilt(&world.place, &[&backup]);
     assert_eq!((code, int(&whole, "/users_lacking")), (Some(0), 0), "{whole}");
     let verified = history("verify", &data);
     assert_eq!(verified.status.code(), Some(0), "{}", errors(&verified));
@@ -230,7 +230,7 @@ fn a_lost_store_is_rebuilt_from_a_backup_or_is_honest() {
 
     // A foreign directory, and one without a log.
     let foreign = World::start(0);
-    let (code, _) = rebuilt(&world, &[&foreign.place.data()]);
+    let (code, _) = rebuilt(&world.place, &[&foreign.place.data()]);
     assert_eq!(code, Some(1));
     assert_eq!(history("verify", &data).status.code(), Some(0), "nothing was changed");
     cases.add(3);

@@ -24,6 +24,9 @@ pub struct Point {
     pub restart: Option<&'static str>,
 }
 
+/// What a panel shows of a minute.
+type Shown = fn(&Point) -> u64;
+
 /// The picture, as SVG.
 ///
 /// # Panics
@@ -34,7 +37,7 @@ pub fn svg(points: &[Point]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" \
          font-size=\"11\">\n<rect width=\"{WIDTH}\" height=\"{height}\" fill=\"white\"/>\n"
     );
-    let panels: [(&str, &str, fn(&Point) -> u64); 2] = [
+    let panels: [(&str, &str, Shown); 2] = [
         ("memory of the server, without filters", "#1f5fa8", |point| point.memory_bytes),
         ("files of the server: log, snapshots, store", "#a8541f", |point| point.disk_bytes),
     ];
@@ -46,7 +49,7 @@ pub fn svg(points: &[Point]) -> String {
     out
 }
 
-fn panel(points: &[Point], top: f64, (title, colour): (&str, &str), of: fn(&Point) -> u64, out: &mut String) {
+fn panel(points: &[Point], top: f64, (title, colour): (&str, &str), of: Shown, out: &mut String) {
     let mut add = |line: std::fmt::Arguments<'_>| writeln!(out, "{line}").expect("writing to a string succeeds");
     let most = points.iter().map(of).max().expect("a run has minutes");
     let (step, unit, divisor) = scale(most);

@@ -118,7 +118,7 @@ impl Past {
                     store: history.ended(),
                     filters,
                 };
-                moving::mover(&config, &figures, needed, &[inbox.clone()], &clock, Arc::default())
+                moving::mover(&config, &figures, needed, std::slice::from_ref(&inbox), &clock, Arc::default())
             }
         };
         let snapshots = Snapshots::of_start(&storage).expect("the log was just made");

@@ -192,11 +192,10 @@ impl Twins {
             let rows_max = dice.pick(&[0, 3, 40, 1_000]) as usize;
             let percent = dice.pick(&[100, 100, 60]);
             for mut leaving in self.split.leaving(ended_before, rows_max) {
-                // The store has all of them before the first is dropped.
-                let user = self.split.get(leaving.user).expect("it has rows");
-                self.stores.entry(leaving.user).or_default().note(user, &leaving);
                 leaving.orders.retain(|_| dice.chance(percent));
                 leaving.positions.retain(|_| dice.chance(percent));
+                let user = self.split.get(leaving.user).expect("it has rows");
+                self.stores.entry(leaving.user).or_default().note(user, &leaving);
                 self.split.depart(&leaving);
             }
         }

@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn rows_of_another_course_are_found() {
         // (what the store has, what is in memory, whether it belongs)
-        let (one, other, few) = (world(1, 2, 40), world(2, 2, 40), world(1, 1, 3));
+        let (one, other, few) = (world(1, 2, 40), world(2, 2, 40), world(9, 1, 3));
         let rows: [(&World, &World, bool); 5] = [
             (&one, &one, true),
             (&one, &other, false),

@@ -285,7 +285,10 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     };
     let needed = Needed { log: identity, upto: departed_upto, end: last_lsn };
     // The result of a back-test is read from the state.
-    let mover = bot.is_none().then(|| moving::mover(&config, &ended, needed, runtime.inboxes(), &clock, shown.clone()));
+    let stop = jobs.stops().of(End::BeforeShards).clone();
+    let mover = bot
+        .is_none()
+        .then(|| moving::mover(&config, &ended, needed, runtime.inboxes(), &clock, (shown.clone(), &stop)));
     let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,

@@ -14,6 +14,7 @@ use engine::user::Users;
 use history::filters::{FILTERS_FOLDER, FilterError, FilterWriter, OpenFilters};
 use history::{EndedStore, EndedWriter, StoreError};
 use host::clock::Clock;
+use host::thread::Stop;
 use journal::mover::{AskCut, DropRows, Mover};
 use std::error::Error;
 use std::fs::File;
@@ -51,12 +52,12 @@ pub fn mover(
     needed: Needed,
     inboxes: &[Arc<Ring<Envelope<Reply>>>],
     clock: &Clock,
-    shown: Arc<HistoryFrom>,
+    (shown, stop): (Arc<HistoryFrom>, &Stop),
 ) -> Mover {
     let EndedFigures { bound, mover: moved, store, filters, reads: _ } = figures;
     moved.upto.store(needed.upto, Ordering::Relaxed);
     let moving = Moving {
-        writer: store.writer(needed.log),
+        writer: store.writer(needed.log).until(stop.clone()),
         names: Names {
             folder: config.data.dir.join("history").join(FILTERS_FOLDER),
             bytes_max: config.history.filter_bytes,
@@ -64,6 +65,7 @@ pub fn mover(
             open: filters.clone(),
             clock: clock.clone(),
             writer: None,
+            stop: stop.clone(),
         },
         store: store.clone(),
         needed,
@@ -150,6 +152,8 @@ struct Names {
     ids_us: u64,
     open: OpenFilters,
     clock: Clock,
+    /// Ends their reading.
+    stop: Stop,
     /// `None` until it is prepared.
     writer: Option<FilterWriter>,
 }
@@ -189,7 +193,12 @@ impl Moving {
                         self.names.open.lack(holes);
                     }
                     let ids_from = self.names.ids_from();
-                    let names = || self.store.names(upto).map(|name| name.map_err(NamesError::from));
+                    let stop = &self.names.stop;
+                    let name = |name: Result<_, StoreError>| match stop.is_set() {
+                        true => Err(NamesError::Stopped),
+                        false => name.map_err(NamesError::from),
+                    };
+                    let names = || self.store.names(upto).map(name);
                     FilterWriter::rebuild(folder, log, *bytes_max, open, (upto, ids_from), names)?
                 }
                 Ok(opened) => opened,
@@ -311,6 +320,7 @@ fn kept_from(keep: KeepSettings, today: UtcDay, by_room: Option<UtcDay>) -> (Opt
 /// Why names cannot be read or written.
 #[derive(Debug)]
 enum NamesError {
+    Stopped,
     Store(StoreError),
     Filter(FilterError),
 }
@@ -318,6 +328,7 @@ enum NamesError {
 impl std::fmt::Display for NamesError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            NamesError::Stopped => f.write_str("the server stops"),
             NamesError::Store(error) => error.fmt(f),
             NamesError::Filter(error) => error.fmt(f),
         }

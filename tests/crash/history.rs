@@ -9,6 +9,7 @@ use tests::binary::run;
 use tests::cases::Cases;
 use tests::departing::leaving_soon;
 use tests::json::{int, list, text};
+use tests::server::ServerDir;
 use tests::world::{World, changed, limit, market};
 
 fn history(verb: &str, data: &Path) -> Output {

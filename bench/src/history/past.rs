@@ -118,7 +118,14 @@ impl Past {
                     store: history.ended(),
                     filters,
                 };
-                moving::mover(&config, &figures, needed, std::slice::from_ref(&inbox), &clock, Arc::default())
+                moving::mover(
+                    &config,
+                    &figures,
+                    needed,
+                    std::slice::from_ref(&inbox),
+                    &clock,
+                    (Arc::default(), &Stop::new()),
+                )
             }
         };
         let snapshots = Snapshots::of_start(&storage).expect("the log was just made");

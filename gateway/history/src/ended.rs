@@ -44,7 +44,7 @@ use engine::id::UserId;
 use engine::time::{Timestamp, UtcDay};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -58,6 +58,8 @@ pub struct EndedStore {
     state: Arc<RwLock<State>>,
     /// Readers pass over rows that ended before this day.
     shown_from: Arc<AtomicU32>,
+    /// Something could not be made durable: what was written before it may be lost with a power cut.
+    failed_sync: Arc<AtomicBool>,
 }
 
 /// What an [`EndedStore`] is now.
@@ -92,7 +94,11 @@ impl Opened {
 impl EndedStore {
     /// One that is being opened.
     pub(crate) fn opening() -> EndedStore {
-        EndedStore { state: Arc::new(RwLock::new(State::Opening)), shown_from: Arc::default() }
+        EndedStore {
+            state: Arc::new(RwLock::new(State::Opening)),
+            shown_from: Arc::default(),
+            failed_sync: Arc::default(),
+        }
     }
 
     /// One that does not exist.
@@ -134,6 +140,15 @@ impl EndedStore {
     /// The first day that readers do not pass over; day 0: they pass over none.
     pub fn shown_from(&self) -> UtcDay {
         UtcDay(self.shown_from.load(Ordering::Relaxed))
+    }
+
+    /// A sync of the database has failed: this process moves nothing any more, also when it was opened again.
+    pub(crate) fn note_failed_sync(&self) {
+        self.failed_sync.store(true, Ordering::Relaxed);
+    }
+
+    fn has_failed_sync(&self) -> bool {
+        self.failed_sync.load(Ordering::Relaxed)
     }
 
     /// Reads the rows that belong to this log.

@@ -137,6 +137,12 @@ impl Tables {
         self.store.as_mut().ok_or(StoreError::Busy)
     }
 
+    /// Makes everything durable that was written to the store.
+    fn synced(&mut self) -> Result<(), StoreError> {
+        let ended = self.ended.clone();
+        self.attempt(|store| store.sync().inspect_err(|_| ended.note_failed_sync()))
+    }
+
     /// Writes to the store, which is only read for some time if that fails.
     fn attempt(&mut self, write: impl FnOnce(&mut Store) -> Result<(), StoreError>) -> Result<(), StoreError> {
         // Rows would be encoded for nothing.
@@ -276,7 +282,7 @@ impl Prices {
     pub fn end(&mut self) {
         self.write();
         if let Some(tables) = &mut self.tables {
-            let synced = tables.attempt(|store| store.sync());
+            let synced = tables.synced();
             self.written(synced);
         }
     }
@@ -345,10 +351,11 @@ impl Prices {
         about.unsealed.remove(&hour);
         about.keep_from(newest);
         let folded = rows.into_iter().filter_map(|(market, rows)| Some((key(market, hour), fold_hour(&rows)?)));
+        let ended = tables.ended.clone();
         tables.attempt(|store| {
             put_all(store, Table::Hours, folded, &self.about)?;
             store.write(Batch::default(), about.clone())?;
-            store.sync()?;
+            store.sync().inspect_err(|_| ended.note_failed_sync())?;
             store.settle()
         })?;
         (self.about.minutes_from, self.about.hours_from) = (about.minutes_from, about.hours_from);

@@ -27,19 +27,23 @@ impl EndedStore {
             let [before, now] = [known, newest].map(|upto| self.reader(log).of(owner, upto));
             let user = users.get(owner);
             let is_here = match space {
-                Space::Orders => match (before.order(OrderId(id))?, now.order(OrderId(id))?) {
-                    (None, Some(gone)) => {
+                Space::Orders => match (before.order(OrderId(id)), now.order(OrderId(id))?) {
+                    (Ok(None), Some(gone)) => {
                         let here = user.and_then(|user| user.order(OrderId(id)));
                         here.is_some_and(|here| outcome(here) == outcome(&gone.order))
                     }
-                    _ => true,
+                    // Rows that are missing say nothing.
+                    (Ok(_) | Err(StoreError::Incomplete { .. }), _) => true,
+                    (Err(error), _) => return Err(error),
                 },
-                Space::Positions => match (before.position(PositionId(id))?, now.position(PositionId(id))?) {
-                    (None, Some(gone)) => {
+                Space::Positions => match (before.position(PositionId(id)), now.position(PositionId(id))?) {
+                    (Ok(None), Some(gone)) => {
                         let here = user.and_then(|user| user.position(PositionId(id)));
                         here.is_some_and(|here| result(here) == result(&gone))
                     }
-                    _ => true,
+                    // Rows that are missing say nothing.
+                    (Ok(_) | Err(StoreError::Incomplete { .. }), _) => true,
+                    (Err(error), _) => return Err(error),
                 },
                 _ => true,
             };

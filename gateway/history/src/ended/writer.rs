@@ -19,6 +19,7 @@ use engine::departed::Leaving;
 use engine::id::UserId;
 use engine::time::UtcDay;
 use engine::user::{User, Users};
+use host::thread::Stop;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use std::sync::Arc;
 pub struct EndedWriter {
     pub(super) store: EndedStore,
     log: u128,
+    /// Ends a move between two rows.
+    stop: Stop,
     /// Why nothing is written any more.
     refused: Option<Arc<str>>,
     pub(super) sweeping: Option<Sweeping>,
@@ -46,6 +49,7 @@ type Watch = Box<dyn FnMut(&str) -> Result<(), StoreError> + Send>;
 struct Source<'a> {
     rows: Vec<(&'a User, &'a Leaving)>,
     lsn: u64,
+    stop: Stop,
 }
 
 /// What a move writes.
@@ -60,6 +64,7 @@ impl EndedWriter {
         EndedWriter {
             store,
             log,
+            stop: Stop::new(),
             refused: None,
             sweeping: None,
             swept: None,
@@ -67,6 +72,11 @@ impl EndedWriter {
             #[cfg(test)]
             watch: None,
         }
+    }
+
+    /// A move ends with [`StoreError::GivenUp`] soon after this stop is set; the next process repeats it.
+    pub fn until(self, stop: Stop) -> EndedWriter {
+        EndedWriter { stop, ..self }
     }
 
     /// The LSN up to which rows are there; 0 if nothing was moved yet.
@@ -86,14 +96,11 @@ impl EndedWriter {
     }
 
     fn opened(&self) -> Result<Arc<Opened>, StoreError> {
-        if let Some(why) = &self.refused {
-            return Err(StoreError::Refused(why.clone()));
+        let opened = self.writable()?;
+        match opened.spaces.is_busy() {
+            true => Err(StoreError::Busy),
+            false => Ok(opened),
         }
-        let opened = self.store.opened()?;
-        if opened.spaces.is_busy() {
-            return Err(StoreError::Busy);
-        }
-        Ok(opened)
     }
 
     /// Stores the rows of `leaving`, which `users` still has, as rows that ended up to LSN `upto`. They are durable and
@@ -102,11 +109,11 @@ impl EndedWriter {
     /// # Errors
     /// [`StoreError::Busy`], [`StoreError::Opening`]: nothing was written, and a later call may write it.
     /// [`StoreError::NotEnded`], [`StoreError::Foreign`], [`StoreError::Ahead`] (an earlier move has a later LSN) and
-    /// [`StoreError::Unusable`]: nothing was written. After any other error this writer answers [`StoreError::Refused`];
+    /// [`StoreError::Unusable`]: nothing was written. Also [`StoreError::GivenUp`]. After any other error this writer answers [`StoreError::Refused`];
     /// that of a later process repeats the move.
     pub fn write(&mut self, users: &Users, leaving: &[Leaving], upto: u64) -> Result<(), StoreError> {
-        let opened = self.writable()?;
-        let source = Source::of(users, leaving, upto)?;
+        let opened = self.opened()?;
+        let source = Source { stop: self.stop.clone(), ..Source::of(users, leaving, upto)? };
         // The engine may panic where files are damaged; its caller has other work.
         let moved = catch_unwind(AssertUnwindSafe(|| {
             let (mut manifest, plan) = self.plan(&opened, &source)?;
@@ -126,6 +133,9 @@ impl EndedWriter {
     pub(super) fn writable(&self) -> Result<Arc<Opened>, StoreError> {
         if let Some(why) = &self.refused {
             return Err(StoreError::Refused(why.clone()));
+        }
+        if self.store.has_failed_sync() {
+            return Err(StoreError::Refused("a write to its database could not be made durable".into()));
         }
         let opened = self.store.opened()?;
         match opened.manifest() {
@@ -215,7 +225,7 @@ impl<'a> Source<'a> {
         let mut rows = leaving.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
         rows.sort_by_key(|(user, _)| user.id);
         assert!(rows.is_sorted_by(|(user, _), (next, _)| user.id < next.id), "a user leaves once in a move");
-        Ok(Source { rows, lsn })
+        Ok(Source { rows, lsn, stop: Stop::new() })
     }
 
     /// The rows of a keyspace with their users, by ascending keys.
@@ -224,6 +234,10 @@ impl<'a> Source<'a> {
         space: Space,
         mut each: impl FnMut(UserId, Encoded<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        let mut each = |user, row: Encoded<'_>| match self.stop.is_set() {
+            true => Err(StoreError::GivenUp),
+            false => each(user, row),
+        };
         self.rows
             .iter()
             .try_for_each(|(user, leaving)| encode(space, user, leaving, self.lsn, |row| each(user.id, row)))

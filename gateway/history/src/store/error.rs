@@ -61,7 +61,7 @@ impl fmt::Display for StoreError {
             StoreError::Ahead { upto, end } => {
                 write!(f, "its ended rows are of LSN {upto}, which is after {end}")
             }
-            StoreError::GivenUp => f.write_str("the answer is not wanted any more"),
+            StoreError::GivenUp => f.write_str("given up: what was to be read or written is not wanted any more"),
             StoreError::Incomplete { upto } => {
                 write!(f, "rows that left memory up to LSN {upto} are missing since it was rebuilt")
             }

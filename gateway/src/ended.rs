@@ -1,5 +1,6 @@
 //! The readers of rows that have left memory: a few threads beside the core. Each serves one request after the other;
-//! without work they sleep. Commands go before answers: others of their user wait for them, and each reads a few rows.
+//! without work they sleep. Commands go before answers, and one of several readers serves only commands: others of their
+//! user wait for them, and each reads a few rows.
 
 mod figures;
 
@@ -78,8 +79,9 @@ pub struct EndedReaders {
     threads: Vec<JoinHandle<()>>,
 }
 
-#[derive(Default)]
 struct Queue {
+    /// Answers that are read at the same time at most: one reader is left to commands, if there are several.
+    answers_max: usize,
     waiting: Mutex<Waiting>,
     news: Condvar,
     stop: Stop,
@@ -90,6 +92,8 @@ struct Queue {
 struct Waiting {
     commands: VecDeque<Asked<LookUp, Envelope<()>>>,
     answers: VecDeque<Asked<Elsewhere, Answer>>,
+    /// Answers that are being read.
+    answers_read: usize,
 }
 
 /// A request, and where what was read goes.
@@ -147,7 +151,7 @@ impl EndedReaders {
         opens_within: Duration,
     ) -> io::Result<EndedReaders> {
         let mut readers = EndedReaders {
-            queue: Arc::default(),
+            queue: Arc::new(Queue::new(count)),
             figures: figures.clone(),
             shown: Arc::default(),
             threads: Vec::with_capacity(count),
@@ -187,7 +191,7 @@ impl Drop for EndedReaders {
             // Under the lock, so that no reader sleeps without having seen it.
             let mut waiting = self.queue.waiting.lock();
             self.queue.stop.set();
-            *waiting = Waiting::default();
+            (waiting.commands, waiting.answers) = Default::default();
         }
         self.queue.news.notify_all();
         for thread in self.threads.drain(..) {
@@ -198,6 +202,20 @@ impl Drop for EndedReaders {
 }
 
 impl Queue {
+    fn new(readers: usize) -> Queue {
+        Queue {
+            answers_max: readers.saturating_sub(1).max(1),
+            waiting: Mutex::default(),
+            news: Condvar::new(),
+            stop: Stop::new(),
+        }
+    }
+
+    /// An answer was read: its reader takes the next request.
+    fn answered(&self) {
+        self.waiting.lock().answers_read -= 1;
+    }
+
     /// The next request; `None`: the readers end.
     fn next(&self) -> Option<Next> {
         let mut waiting = self.waiting.lock();
@@ -208,7 +226,10 @@ impl Queue {
             if let Some(command) = waiting.commands.pop_front() {
                 return Some(Next::Command(command));
             }
-            if let Some(answer) = waiting.answers.pop_front() {
+            if waiting.answers_read < self.answers_max
+                && let Some(answer) = waiting.answers.pop_front()
+            {
+                waiting.answers_read += 1;
                 return Some(Next::Answer(answer));
             }
             self.news.wait(&mut waiting);
@@ -248,6 +269,7 @@ impl<S: EndedSource> Shared<S> {
                 }
                 Next::Answer(asked) => {
                     self.serve_one(asked, &queue.stop, S::complete, (&self.figures.answers, |_| Outcome::Found));
+                    queue.answered();
                 }
             }
         }

@@ -143,10 +143,10 @@ fn a_full_queue_refuses_and_forgets_what_was_given_up() {
 #[test]
 fn several_readers_work_side_by_side_and_end_with_the_pool() {
     let ((begun, has_begun), (go_on, wait)) = (mpsc::channel(), mpsc::channel());
-    let (readers, _, asked) = readers(2, vec![Step::Waits(begun, wait)], LONG);
+    let (readers, _, asked) = readers(3, vec![Step::Waits(begun, wait)], LONG);
     let slow = readers.complete(asked.clone());
     has_begun.recv().expect("a reader has taken it");
-    // The other reader answers meanwhile.
+    // Another reader answers meanwhile.
     for _ in 0..100 {
         assert_eq!(readers.complete(asked.clone()).blocking_recv().expect("an answer").map(drop), Ok(()));
     }
@@ -154,6 +154,31 @@ fn several_readers_work_side_by_side_and_end_with_the_pool() {
     drop(readers);
     // What was begun is finished.
     assert_eq!(slow.blocking_recv().expect("an answer").map(drop), Ok(()));
+}
+
+/// Long answers leave one reader of several to commands.
+#[test]
+fn one_reader_is_left_to_commands() {
+    for count in [2, 3, 5] {
+        let ((begun, has_begun), mut go_on, mut steps) = (mpsc::channel(), Vec::new(), Vec::new());
+        for _ in 1..count {
+            let (go, wait) = mpsc::channel();
+            steps.push(Step::Waits(begun.clone(), wait));
+            go_on.push(go);
+        }
+        let (readers, _, asked) = readers(count, steps, LONG);
+        let mut answers: Vec<EndedAnswer> = (0..count + 3).map(|_| readers.complete(asked.clone())).collect();
+        (1..count).for_each(|_| has_begun.recv().expect("a reader has taken it"));
+        for _ in 0..10 {
+            assert!(readers.look_up(asked_command()).blocking_recv().expect("an answer").is_ok());
+        }
+        assert!(answers.iter_mut().all(|answer| answer.try_recv().is_err()), "the others wait");
+        go_on.into_iter().for_each(|go| go.send(()).expect("a reader waits"));
+        for answer in answers {
+            assert_eq!(answer.blocking_recv().expect("an answer").map(drop), Ok(()));
+        }
+    }
+    println!("readers left to commands: 3 cases");
 }
 
 /// A reader that scans goes on with the next request when its client has gone, and ends when the process ends.

@@ -83,9 +83,18 @@ pub async fn follow(
     if from.is_some_and(|from| from != follower.last.get()) {
         follower.socket.send(&Frame::record(&Gap::new(follower.last.get() + 1)));
     }
-    follower.catch_up().await?;
+    follower.catch_up(Past::Resumed).await?;
     let task = tokio::task::spawn_local(follower.live(wakeup));
     Ok(Following(task.abort_handle()))
+}
+
+/// Where facts come from.
+#[derive(Clone, Copy)]
+enum Past {
+    /// From the time before the client came.
+    Resumed,
+    /// From a stream that is open.
+    Followed,
 }
 
 struct Follower<T> {
@@ -101,7 +110,7 @@ impl<T: FrameEncoder> Follower<T> {
     async fn live(self, wakeup: UserWakeup) {
         loop {
             wakeup.woken().await;
-            if let Err(close) = caught(self.catch_up()).await.unwrap_or(Err(Close::INTERNAL)) {
+            if let Err(close) = caught(self.catch_up(Past::Followed)).await.unwrap_or(Err(Close::INTERNAL)) {
                 return self.socket.close(close);
             }
         }
@@ -109,14 +118,21 @@ impl<T: FrameEncoder> Follower<T> {
 
     /// Queues the facts since the last one, at the pace of the peer. The facts that the shard keeps extend the queue,
     /// so a burst of thousands does not close a socket whose peer reads. If the peer is so slow that facts are dropped
-    /// before they are queried, the socket is closed.
-    async fn catch_up(&self) -> Result<(), Close> {
+    /// before they are queried, the socket is closed. While a client resumes, facts about orders of days that are not kept
+    /// any more are passed over with a `gap` frame.
+    async fn catch_up(&self, past: Past) -> Result<(), Close> {
         let mut frames = Vec::new();
         while self.socket.is_open() {
             let page = self.query(self.last.get(), FACTS_PER_PAGE_MAX).await?;
             // Facts were dropped in the meantime. A gap in an open socket is not allowed.
             if page.oldest > self.last.get() + 1 {
-                return Err(Close::SLOW_CONSUMER);
+                match past {
+                    Past::Followed => return Err(Close::SLOW_CONSUMER),
+                    Past::Resumed => {
+                        self.socket.send(&Frame::record(&Gap::new(page.oldest)));
+                        self.last.set(page.oldest - 1);
+                    }
+                }
             }
             for fact in &page.facts {
                 self.encoder.encode(fact, &mut frames);

@@ -332,6 +332,11 @@ fn archive() -> Vec<Setting> {
              The last 4 days always stay, and all that `limits.client_ids_hours` needs. Files may take twice as much while \
              rows are removed.",
         ),
-        integer("history.readers", 2, 1..=16, "Threads that read orders, trades and positions which have left memory."),
+        integer(
+            "history.readers",
+            3,
+            1..=16,
+            "Threads that read orders, trades and positions which have left memory. One of several serves only orders and cancels.",
+        ),
     ]
 }

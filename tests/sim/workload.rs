@@ -285,7 +285,12 @@ pub fn steps(seed: u64, count: usize, calm: bool) -> Vec<Step> {
         }
         if chance.percent(20) {
             // Segments roll, snapshots are made, and rows leave with them.
-            steps.extend([Step::Prepare, Step::Keep]);
+            steps.push(Step::Prepare);
+            if calm {
+                // Otherwise syncs are drawn.
+                steps.push(Step::Sync);
+            }
+            steps.push(Step::Keep);
         }
         if !calm && chance.percent(30) {
             steps.push(Step::Read(chance.below(8)));

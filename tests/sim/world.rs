@@ -254,7 +254,7 @@ impl World {
             inboxes: Vec::new(),
             lines: Vec::new(),
             reads: Vec::new(),
-            heals: false,
+            heals: scenario.calm,
             held_up: Vec::new(),
             prints: Vec::new(),
             sent: Vec::new(),

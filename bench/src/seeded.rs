@@ -66,6 +66,7 @@ impl Place {
              [journal]\ndurability = \"{durability}\"\nsegment_bytes = {}\n\
              [venue]\nkind = \"replay\"\ntape = {:?}\nfollow = true\n\
              [http]\nidle_timeout_ms = 3600000\nconnections_max = 100000\n\
+             [clock]\nleap_wait_s = 0\n\
              [book]\nstale_after_s = 3600\n\
              [flags]\ntrade_quote_max_age_ms = 3600000\n\
              [limits]\nplacements_per_user = 1000000\nplacements_per_server = 1000000\n\

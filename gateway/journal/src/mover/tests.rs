@@ -375,13 +375,16 @@ fn filled(fills: &[u64]) -> (Users, Vec<OrderId>) {
     (users, orders)
 }
 
+/// A list that both sides see.
+type Shared<T> = Arc<Mutex<Vec<T>>>;
+
 /// A store that wants history from a day on, and notes what is cut.
 #[derive(Clone, Default)]
 struct Cutting {
     rows: InMemory,
     wanted: Arc<Mutex<Option<UtcDay>>>,
     /// Days and users, in the order of the calls.
-    cuts: Arc<Mutex<Vec<(UtcDay, Vec<UserId>)>>>,
+    cuts: Shared<(UtcDay, Vec<UserId>)>,
 }
 
 impl EndedStore for Cutting {
@@ -401,7 +404,7 @@ impl EndedStore for Cutting {
 /// What the core is asked, and whether its queue takes it.
 #[derive(Clone, Default)]
 struct Core {
-    asked: Arc<Mutex<Vec<(UtcDay, SyncSender<Answer>)>>>,
+    asked: Shared<(UtcDay, SyncSender<Answer>)>,
     is_full: Arc<Mutex<bool>>,
 }
 

@@ -530,7 +530,8 @@ fn a_full_disk_during_moves_loses_nothing() {
     let mut world = World::start_with(2, |place| {
         leaving_soon(place);
         place.set("journal", "reserve_bytes", "2097152");
-        disk = SmallDisk::mount(&place.data(), 24);
+        // A move wants 64 MiB free beside the reserve.
+        disk = SmallDisk::mount(&place.data(), 192);
     });
     // Dropped before the world, whose folder it is in.
     let Some(disk) = disk else {
@@ -593,5 +594,5 @@ fn fill(path: &Path) -> bool {
     use std::io::Write as _;
     let mut file = File::create(path).expect("a file can be made");
     let block = [0; 1 << 14];
-    (0..1 << 12).any(|_| file.write_all(&block).is_err())
+    (0..1 << 15).any(|_| file.write_all(&block).is_err())
 }

@@ -79,14 +79,14 @@ impl<R> Line<R> {
         Ok(ticket)
     }
 
-    /// Ends a look-up. Returns whether it was under way.
-    pub fn end_look_up(&mut self, owner: UserId, ticket: u64) -> bool {
-        let is_under_way = self.looking.get(&owner).is_some_and(|looking| looking.ticket == ticket);
-        if is_under_way {
-            self.looking.remove(&owner);
-            self.has_ended = true;
+    /// Ends a look-up. Returns whether it was under way, and not for too long.
+    pub fn end_look_up(&mut self, owner: UserId, ticket: u64, now: Timestamp) -> bool {
+        if self.looking.get(&owner).is_none_or(|looking| looking.ticket != ticket) {
+            return false;
         }
-        is_under_way
+        self.has_ended = true;
+        let looking = self.looking.remove(&owner);
+        looking.is_some_and(|looking| now.since(looking.received_at) <= WAIT_MAX_US)
     }
 
     /// Ends look-ups that began too long ago.

@@ -397,7 +397,7 @@ impl<R> Shard<R> {
             Command::Cancel { order } => self.cancel_one(owner, order, found, outbox),
             Command::CancelOrders { orders } => return self.start_cancels(owner, orders, found, reply, outbox),
             Command::EndLookUp { ticket } => {
-                self.line.end_look_up(owner, ticket);
+                self.line.end_look_up(owner, ticket, self.now);
                 Answer::Done
             }
             Command::CancelAll { wallets } => {

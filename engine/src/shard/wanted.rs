@@ -133,7 +133,7 @@ impl<R> Shard<R> {
         let Command::Found(found) = std::mem::replace(command, Command::EndBeats) else { return None };
         let Found { ticket, command: looked_up, findings } = *found;
         *command = looked_up;
-        self.line.end_look_up(owner, ticket).then_some(findings)
+        self.line.end_look_up(owner, ticket, self.now).then_some(findings)
     }
 }
 

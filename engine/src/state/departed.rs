@@ -38,7 +38,7 @@ pub struct Leaving {
 }
 
 /// The first day of the history that is kept: rows that ended before it and have left memory are not shown. It never goes
-/// back. Clones are the same day; it may lag behind the record that cut the history.
+/// back. Clones are the same day; it may still be an earlier one after the record that cut the history.
 #[derive(Clone, Debug, Default)]
 pub struct KeptFrom(Arc<AtomicU32>);
 

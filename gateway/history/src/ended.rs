@@ -35,7 +35,6 @@ pub(crate) use manifest::{Manifest, row_hash};
 pub use reader::{EndedOf, EndedReader};
 pub(crate) use rebuild::rebuild;
 pub use rebuild::{Rebuilt, Sources, UserRows};
-pub(crate) use rows::day_of;
 pub use rows::id_hash;
 pub use writer::EndedWriter;
 

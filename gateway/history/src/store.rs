@@ -17,16 +17,17 @@
 //! - Memory tables are written to disk together. Otherwise a table that is seldom written to would keep old journals.
 
 mod error;
+mod head;
 mod journal;
 mod loose;
 mod spaces;
 
 pub use error::StoreError;
+pub use head::{Head, day_of, put_head, take_head, take_shortest};
 pub use journal::{JOURNAL, end_of_batches};
 pub use loose::{Opener, Rows, loose_files};
 pub use spaces::{Space, Spaces};
 
-use crate::ended::day_of;
 use crate::row::{About, Key, read_key};
 use engine::time::UtcDay;
 use fjall::compaction::Leveled;

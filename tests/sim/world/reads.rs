@@ -54,7 +54,9 @@ impl Line {
         self.looking.retain(|_, looking| now.saturating_sub(looking.received_at) <= WAIT_MAX);
     }
 
-    fn end(&mut self, owner: u64, number: u64) -> bool {
+    /// Whether it was under way, and not for too long.
+    fn end(&mut self, owner: u64, number: u64, now: u64) -> bool {
+        self.end_overdue(now);
         let is_under_way = self.looking.get(&owner).is_some_and(|looking| looking.number == number);
         if is_under_way {
             self.looking.remove(&owner);
@@ -119,14 +121,14 @@ impl World {
             Queued::Asked(number) => self.take_one(number, turn),
             Queued::Found(number) => {
                 let owner = self.asked[&number].owner.0;
-                if self.lines[turn.shard].end(owner, number) {
+                if self.lines[turn.shard].end(owner, number, turn.moment.now) {
                     return self.take_one(number, turn);
                 }
                 self.refuse_at_once(number, Reject::WaitedTooLong);
                 Ok(())
             }
             Queued::Ended { owner, number } => {
-                self.lines[turn.shard].end(owner, number);
+                self.lines[turn.shard].end(owner, number, turn.moment.now);
                 Ok(())
             }
         }

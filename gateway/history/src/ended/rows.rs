@@ -13,7 +13,8 @@
 //! are big-endian. A head is the version of the row, its lineage index, the LSN of the move that stored it, and the day on
 //! which its order or position ended.
 
-use crate::row::{read_leb, write_leb};
+use crate::row::write_leb;
+pub use crate::store::{Head, day_of, put_head, take_head, take_shortest};
 use crate::store::{Space, StoreError};
 use engine::departed::{Leaving, put_order, put_position, put_request};
 use engine::id::{MarketId, OBJECT_BITS, OrderId, PositionId, UserId};
@@ -21,67 +22,6 @@ use engine::order::Order;
 use engine::time::UtcDay;
 use engine::user::{Position, Remembered, User};
 use sha2::{Digest as _, Sha256};
-
-/// Version of every row.
-const VERSION: u8 = 1;
-/// Index of the lineage to which all rows belong today.
-const LINEAGE: u64 = 0;
-
-/// The front of every value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// LSN of the move that stored the row.
-    pub lsn: u64,
-    /// When the order or position of the row ended, UTC.
-    pub day: UtcDay,
-}
-
-/// Appends a head.
-pub fn put_head(head: Head, out: &mut Vec<u8>) {
-    out.push(VERSION);
-    write_leb(LINEAGE, out);
-    write_leb(head.lsn, out);
-    write_leb(head.day.0.into(), out);
-}
-
-/// The day of a row; `None` for bytes without a head that this build knows.
-pub fn day_of(value: &[u8]) -> Option<UtcDay> {
-    let (&version, mut rest) = value.split_first()?;
-    let lineage = read_leb(&mut rest)?;
-    read_leb(&mut rest)?;
-    let day = u32::try_from(read_leb(&mut rest)?).ok()?;
-    (version == VERSION && lineage == LINEAGE).then_some(UtcDay(day))
-}
-
-/// Takes a head from the front.
-///
-/// # Errors
-/// [`StoreError::Later`] for a later version or another lineage, [`StoreError::Damaged`] for bytes that are no head.
-pub fn take_head(value: &mut &[u8]) -> Result<Head, StoreError> {
-    let bytes = *value;
-    let damaged = || StoreError::Damaged("a row without a head".to_owned());
-    let (&version, mut rest) = bytes.split_first().ok_or_else(damaged)?;
-    if version > VERSION {
-        return Err(StoreError::Later(format!("version {version} of a row")));
-    }
-    let lineage = take_shortest(&mut rest).filter(|_| version == VERSION).ok_or_else(damaged)?;
-    if lineage != LINEAGE {
-        return Err(StoreError::Later("a row of another lineage".to_owned()));
-    }
-    let lsn = take_shortest(&mut rest).ok_or_else(damaged)?;
-    let day = take_shortest(&mut rest).and_then(|day| u32::try_from(day).ok()).ok_or_else(damaged)?;
-    let head = Head { lsn, day: UtcDay(day) };
-    *value = rest;
-    Ok(head)
-}
-
-/// Reads a number in LEB128. `None` also for one in more bytes than it needs: a row has one encoding.
-fn take_shortest(bytes: &mut &[u8]) -> Option<u64> {
-    let before = *bytes;
-    let number = read_leb(bytes)?;
-    let taken = &before[..before.len() - bytes.len()];
-    (taken.len() == 1 || taken.last() != Some(&0)).then_some(number)
-}
 
 /// The number in the key of a client order id. It is the same in every build; ids with equal numbers are distinguished by
 /// their text.

@@ -1,6 +1,6 @@
 //! CSV exports (gateway/docs/accounts.md §5): trades and settlements, streamed in pages through the history.
 //!
-//! All checks run before the first byte. Each page after it is one query. A page from memory has at most [`PAGE_ROWS`]
+//! All checks run before the first byte. Each page after it is one query. A page from memory has at most `PAGE_ROWS`
 //! lines, made when the peer has taken the previous page (`http::body`). One with rows that have left memory is longer; it
 //! is sent in pieces of that size, and the next one is read meanwhile.
 

@@ -291,7 +291,7 @@ fn a_long_history_leaves_in_parts() {
         (&[0; 64], &[64]),
         (&[0; 129], &[64, 64, 1]),
         (&[1; 65], &[32, 32, 1]),
-        (&[63, 0, 62, 0, 0], &[1, 3, 1]),
+        (&[63, 0, 62, 0, 0], &[1, 2, 2]),
         (&[64], &[1]),
         (&[0, 500, 0], &[1, 1, 1]),
         (&[], &[]),
@@ -308,7 +308,7 @@ fn a_long_history_leaves_in_parts() {
     println!("parts: {} cases", rows.len() + 2);
 }
 
-/// A user with orders that have so many fills each.
+/// A user with orders that have these counts of fills.
 fn filled(fills: &[u64]) -> (Users, Vec<OrderId>) {
     let mut users = Users::default();
     let mut next = 10;

@@ -97,6 +97,8 @@ pub struct Out<F> {
     /// By step: the id of its order.
     pub orders: Vec<OrderId>,
     pub refused: u64,
+    /// The answer to the last of them.
+    pub refusal: Option<Answer>,
     /// Completed matching cycles.
     pub cycles: u64,
     pub record_bytes: u64,
@@ -107,7 +109,16 @@ pub struct Out<F> {
 
 impl<F: FnMut(UserId, Timestamp, &[u8])> Out<F> {
     pub fn new(record: F) -> Out<F> {
-        Out { record, orders: Vec::new(), refused: 0, cycles: 0, record_bytes: 0, look_ups: Vec::new(), key: None }
+        Out {
+            record,
+            orders: Vec::new(),
+            refused: 0,
+            refusal: None,
+            cycles: 0,
+            record_bytes: 0,
+            look_ups: Vec::new(),
+            key: None,
+        }
     }
 }
 
@@ -134,7 +145,10 @@ impl<F: FnMut(UserId, Timestamp, &[u8])> Outbox<usize> for Out<F> {
             Answer::Created(_) | Answer::Done => {}
             Answer::Cycled { .. } => self.cycles += 1,
             Answer::LookUp(look_up) => self.look_ups.push((step, LookUp::clone(look_up))),
-            _ => self.refused += 1,
+            _ => {
+                self.refused += 1;
+                self.refusal = Some(answer);
+            }
         }
     }
 }

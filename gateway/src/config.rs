@@ -406,6 +406,7 @@ impl Config {
                 window: Window {
                     hot_us: values.number::<u64>("history.hot_seconds") * SECOND,
                     rows_max: values.number("history.hot_rows_max"),
+                    orders_max: values.number("history.hot_orders_max"),
                 },
                 hot_bytes_max: values.number("history.hot_bytes_max"),
                 filter_bytes: values.number("history.filter_bytes"),

@@ -113,6 +113,7 @@ impl Ended {
         let window = Window {
             hot_us: *chance.pick(&[0, 0, SECOND, 60 * SECOND, HOUR]),
             rows_max: *chance.pick(&[0, 2, 16, 4_096, 4_096]),
+            orders_max: *chance.pick(&[0, 8, 64, usize::MAX, usize::MAX]),
         };
         let writer = Writer {
             store: self.clone(),

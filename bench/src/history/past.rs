@@ -177,7 +177,7 @@ impl Past {
             }
         }
         self.depart();
-        assert_eq!(self.out.refused, 0, "every order is filled");
+        assert_eq!(self.out.refused, 0, "every order is filled: {:?}", self.out.refusal);
     }
 
     /// The next order of a trader, which had this many before.
@@ -274,7 +274,7 @@ pub fn look_up(reader: &EndedReader, world: &mut World, out: &mut Out<Record>) -
 }
 
 /// Nothing that has ended stays in memory after a checkpoint.
-const WINDOW: Window = Window { hot_us: 0, rows_max: 0 };
+const WINDOW: Window = Window { hot_us: 0, rows_max: 0, orders_max: usize::MAX };
 
 /// Hands rows to the queue of the one shard.
 fn drop_into(inbox: Arc<Ring<Envelope<Reply>>>) -> journal::mover::DropRows {

@@ -82,6 +82,8 @@ pub struct Window {
     pub hot_us: u64,
     /// Ended orders of a user, and closed positions, that stay at most.
     pub rows_max: usize,
+    /// Ended orders of all users that stay at most. Each costs every snapshot its bytes.
+    pub orders_max: usize,
 }
 
 /// Hands rows to the shards to drop; false: a queue is full, and it is tried again.
@@ -170,6 +172,7 @@ impl Mover {
     pub(crate) fn move_ended(&mut self, users: &mut Users, upto: Lsn, newest: Timestamp, rest: impl Fn()) {
         let hot_us = if self.is_under_pressure() { 0 } else { self.window.hot_us };
         let ended_before = Timestamp(newest.0.saturating_sub(hot_us));
+        let ended_before = ended_before.max(users.ended_before_keeping(self.window.orders_max));
         let mut leaving = users.leaving(ended_before, self.window.rows_max);
         shorten(&mut leaving, ORDERS_MAX);
         if leaving.is_empty() {

@@ -32,6 +32,17 @@ impl Users {
         leaving.sort_unstable_by_key(|rows| rows.user);
         leaving
     }
+
+    /// The earliest moment so that at most `orders_max` orders in memory ended at or after it; `Timestamp(0)` if no more
+    /// have ended. Of orders that ended in the same microsecond all or none do. O(orders in memory), when there are more.
+    pub fn ended_before_keeping(&self, orders_max: usize) -> Timestamp {
+        let open: usize = self.unordered().map(User::open_orders_count).sum();
+        let beyond = (self.orders_count() - open).saturating_sub(orders_max);
+        let Some(newest_to_leave) = beyond.checked_sub(1) else { return Timestamp(0) };
+        let orders = self.unordered().filter_map(|user| user.trading.as_deref()).flat_map(|trading| &trading.orders);
+        let mut ends: Vec<Timestamp> = orders.filter_map(|order| order.ended_at()).collect();
+        Timestamp(ends.select_nth_unstable(newest_to_leave).1.0 + 1)
+    }
 }
 
 impl User {

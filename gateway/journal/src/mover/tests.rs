@@ -137,15 +137,21 @@ impl Shards {
 #[test]
 fn what_ended_long_ago_leaves_with_a_checkpoint() {
     let mut cases = 0;
-    let window = |hot_s: u64, rows_max: usize| Window { hot_us: hot_s * SECOND, rows_max };
+    let window = |hot_s: u64, rows_max: usize| Window { hot_us: hot_s * SECOND, rows_max, orders_max: usize::MAX };
     // (window, seconds at which orders end, orders that leave)
-    let rows: [(Window, Vec<u64>, usize); 6] = [
+    let all = |orders_max: usize| Window { orders_max, ..window(300, 4_096) };
+    let rows: [(Window, Vec<u64>, usize); 10] = [
         (window(300, 4_096), vec![0, 1, 300], 0),
         (window(300, 4_096), vec![0, 1, 301], 1),
         (window(300, 4_096), vec![0, 1, 2, 900], 3),
         (window(300, 2), vec![0, 1, 2, 3], 2),
         (window(0, 4_096), (0..200).collect(), 199),
         (window(300, 16), (0..200).collect(), 184),
+        (all(200), (0..200).collect(), 0),
+        (all(199), (0..200).collect(), 1),
+        (all(16), (0..200).collect(), 184),
+        // Those that ended together leave together.
+        (all(2), vec![1, 2, 2, 2, 3], 4),
     ];
     for (window, seconds, leave) in rows {
         let (mut place, keeper) = place();
@@ -174,7 +180,7 @@ fn what_ended_long_ago_leaves_with_a_checkpoint() {
 #[test]
 fn nothing_leaves_before_it_is_safe() {
     let mut cases = 0;
-    let window = Window { hot_us: 0, rows_max: 16 };
+    let window = Window { hot_us: 0, rows_max: 16, orders_max: usize::MAX };
     let seconds: Vec<u64> = (0..50).collect();
     // A store that fails: the snapshot has everything, and the next checkpoint tries again.
     let (mut place, keeper) = self::place();
@@ -231,7 +237,7 @@ fn nothing_leaves_before_it_is_safe() {
 /// without a new record; a store that fails is asked again after a pause.
 #[test]
 fn rows_that_press_leave_before_a_checkpoint_is_due() {
-    let window = Window { hot_us: 1_000 * SECOND, rows_max: 4_096 };
+    let window = Window { hot_us: 1_000 * SECOND, rows_max: 4_096, orders_max: usize::MAX };
     let (mut place, keeper) = self::place();
     let (store, shards) = (InMemory::default(), Shards::default());
     let (bound, figures) = (Arc::new(EndedBound::new(8_000, 2)), Arc::new(MoverFigures::default()));
@@ -425,7 +431,7 @@ impl Core {
 fn a_cut_follows_its_record() {
     let (mut place, keeper) = place();
     let (store, core) = (Cutting::default(), Core::default());
-    let window = Window { hot_us: 0, rows_max: 16 };
+    let window = Window { hot_us: 0, rows_max: 16, orders_max: usize::MAX };
     let mover = Mover::new(Box::new(store.clone()), window, Shards::default().drop_rows()).cutting(core.ask());
     let mut keeper = keeper.moving(mover);
     let (today, stop) = (START.day(), Stop::default());

@@ -301,6 +301,13 @@ fn archive() -> Vec<Setting> {
              checkpoint, however recent they are.",
         ),
         integer(
+            "history.hot_orders_max",
+            1 << 18,
+            1 << 10..=1 << 28,
+            "Ended orders of all users that stay in memory, at most. Those that ended first leave it with the next checkpoint, \
+             however recent they are: each snapshot writes all that stay.",
+        ),
+        integer(
             "history.hot_bytes_max",
             4 << 30,
             1 << 20..=1 << 40,

@@ -13,7 +13,7 @@ use super::cutting::Sweeping;
 use super::manifest::{Addition, Manifest, Moving, row_hash};
 use super::rows::{Encoded, encode, object_key, take_head};
 use super::{EndedStore, Opened};
-use crate::store::{Space, StoreError};
+use crate::store::{Space, Spaces, StoreError, Value};
 use ahash::AHashSet;
 use engine::departed::Leaving;
 use engine::id::UserId;
@@ -23,6 +23,9 @@ use host::thread::Stop;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+
+/// Rows of earlier moves that are passed by before the next row of this one is looked for by its key.
+const PASSED_MAX: usize = 64;
 
 /// Writes ended rows.
 pub struct EndedWriter {
@@ -189,10 +192,10 @@ impl EndedWriter {
         spaces.sync()?;
         self.passed("synced")?;
         for ((space, there), _) in spaces_written() {
-            source.each(space, |_, row| {
-                let is_there = || Ok::<_, StoreError>(spaces.get(space, row.key)?.as_deref() == Some(row.value));
+            let mut rows = Rereading::of(spaces, space);
+            source.each(space, |user, row| {
                 // A merge removes rows of days that were cut.
-                if there.contains(row.key) || !manifest.keeps(space, row.day) || is_there()? {
+                if there.contains(row.key) || !manifest.keeps(space, row.day) || rows.has(user, &row)? {
                     return Ok(());
                 }
                 Err(StoreError::Damaged(format!("{} lacks a row that was just written", space.name())))
@@ -213,6 +216,49 @@ impl EndedWriter {
     #[cfg(not(test))]
     fn passed(&mut self, _: &str) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+/// Reads rows again that were just written, by ascending keys.
+struct Rereading<'a> {
+    spaces: &'a Spaces,
+    space: Space,
+    scan: Option<Scan>,
+}
+
+/// The rows of one user from some key on.
+struct Scan {
+    user: UserId,
+    rows: Box<dyn Iterator<Item = Result<(Value, Value), StoreError>>>,
+}
+
+impl Rereading<'_> {
+    fn of(spaces: &Spaces, space: Space) -> Rereading<'_> {
+        Rereading { spaces, space, scan: None }
+    }
+
+    /// Whether the row is there as it was written.
+    fn has(&mut self, user: UserId, row: &Encoded<'_>) -> Result<bool, StoreError> {
+        // Rows of a move that have numbers follow each other; those that begin with a hash or a market are far apart.
+        if !matches!(self.space, Space::Orders | Space::Fills | Space::Positions) {
+            return Ok(self.spaces.get(self.space, row.key)?.as_deref() == Some(row.value));
+        }
+        let mut passed = 0;
+        loop {
+            let scan = match &mut self.scan {
+                Some(scan) if scan.user == user && passed <= PASSED_MAX => scan,
+                scan => {
+                    passed = 0;
+                    let to = object_key(user, u64::MAX);
+                    let keys = (Bound::Included(row.key), Bound::Included(&to[..]));
+                    scan.insert(Scan { user, rows: Box::new(self.spaces.scan(self.space, keys)) })
+                }
+            };
+            match scan.rows.next().transpose()? {
+                Some((key, _)) if *key < *row.key => passed += 1,
+                found => return Ok(found.is_some_and(|(key, value)| *key == *row.key && *value == *row.value)),
+            }
+        }
     }
 }
 

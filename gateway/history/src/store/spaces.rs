@@ -4,7 +4,9 @@
 use super::{Kept, LEVEL_FILES, LEVEL_FILES_MAX, MEMORY_TABLES_MAX, Size, StoreError, Value};
 use engine::time::UtcDay;
 use fjall::compaction::Leveled;
-use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::config::{
+    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PartitioningPolicy,
+};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -62,6 +64,10 @@ impl Space {
             .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
             .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
             .filter_policy(filters)
+            // In pieces: a look-up reads 4 KiB of a filter or an index. Whole ones are read and checked with each look-up,
+            // because the cache takes nothing that is larger than its shards.
+            .filter_block_partitioning_policy(PartitioningPolicy::all(true))
+            .index_block_partitioning_policy(PartitioningPolicy::all(true))
             .compaction_strategy(Arc::new(Leveled::default().with_l0_threshold(LEVEL_FILES)))
     }
 }

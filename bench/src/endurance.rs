@@ -36,8 +36,6 @@ pub const NAME: &str = "endurance";
 pub const MINUTES_MIN: usize = 6;
 pub const QUESTION: &str = "does a server stay flat, for hours and over restarts?";
 
-/// Share of the rate that was reached at full speed.
-const LOAD_PART: f64 = 0.7;
 /// Runs at full speed until rows leave memory, and the one that counts.
 const WARM_SECONDS: u64 = 10;
 const CALIBRATION_SECONDS: u64 = 30;
@@ -116,7 +114,8 @@ struct Plan {
     feed: Beats,
 }
 
-pub fn run(size: Size, minutes: usize, report: &mut Report) {
+/// `percent`: the load, of the rate that was reached at full speed.
+pub fn run(size: Size, minutes: usize, percent: u8, report: &mut Report) {
     let plan = match size {
         Size::Small => Plan {
             minutes: MINUTES_MIN,
@@ -136,7 +135,10 @@ pub fn run(size: Size, minutes: usize, report: &mut Report) {
 
     let (rate, orders) = match size {
         Size::Small => (SMALL_RATE, 0),
-        Size::Full => calibrate(&kit, &server, &place, report),
+        Size::Full => {
+            let (full, orders) = calibrate(&kit, &server, &place, report);
+            (full * f64::from(percent) / 100.0, orders)
+        }
     };
     let (mut orders, mut minutes) = (orders, Vec::new());
     for number in 0..plan.minutes {
@@ -198,6 +200,7 @@ pub fn run(size: Size, minutes: usize, report: &mut Report) {
         report.note("picture", PICTURE);
     }
     report.figure("rate asked", rate, "operations a second");
+    report.note("part of the full rate", format!("{percent} %"));
     report.note("mix", MIX);
     // A run of the client that finds a difference ends with a failure, and so does this scenario.
     let checked: Vec<u64> = minutes.iter().filter_map(|minute| minute.checked).collect();
@@ -266,7 +269,7 @@ impl Kit {
     }
 }
 
-/// The offered rate, and the number of orders that finding it has left. The full speed counts once rows leave memory: from
+/// The full rate, and the number of orders that finding it has left. The full speed counts once rows leave memory: from
 /// then on the mover works beside the orders.
 fn calibrate(kit: &Kit, server: &Server, place: &Place, report: &mut Report) -> (f64, u64) {
     let mut orders = 0;
@@ -281,7 +284,7 @@ fn calibrate(kit: &Kit, server: &Server, place: &Place, report: &mut Report) -> 
     let reached = full_speed(CALIBRATION_SECONDS);
     report.figure("reached at full speed before rows left memory", first, "operations a second");
     report.figure("reached at full speed", reached, "operations a second");
-    (reached * LOAD_PART, orders)
+    (reached, orders)
 }
 
 fn start(config: &Path, feed: Beats) -> Server {

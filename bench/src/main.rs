@@ -199,6 +199,9 @@ struct CommandLine {
     /// Length of `endurance` in minutes.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(endurance::MINUTES_MIN as u64..=10_000))]
     minutes: u64,
+    /// Load of `endurance`, in percent of the full rate.
+    #[arg(long, value_name = "N", default_value_t = 70, value_parser = clap::value_parser!(u8).range(1..=100))]
+    percent: u8,
     /// Ended orders of `history`.
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(100_000..=1_000_000_000))]
     orders: u64,
@@ -224,7 +227,7 @@ enum OnceMore {
 }
 
 fn main() -> ExitCode {
-    let CommandLine { scenario, json, peers: with_peers, place, small, minutes, orders, once_more } =
+    let CommandLine { scenario, json, peers: with_peers, place, small, minutes, percent, orders, once_more } =
         CommandLine::parse();
     if let Some(OnceMore::Role { role }) = once_more {
         return role.run().map_or_else(|error| failure(&error.to_string()), |()| ExitCode::SUCCESS);
@@ -263,7 +266,7 @@ fn main() -> ExitCode {
     }
     if let Some((name, question)) = apart {
         written = runs.run(name, question, |size, report| match *name {
-            endurance::NAME => endurance::run(size, minutes as usize, report),
+            endurance::NAME => endurance::run(size, minutes as usize, percent, report),
             history::NAME => history::run(size, orders as usize, report),
             _ => large_hour::run(size, report),
         });

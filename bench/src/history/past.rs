@@ -10,6 +10,7 @@ use engine::book::Books;
 use engine::command::{Command, Envelope, IdSource, RequestIdentity};
 use engine::departed::Leaving;
 use engine::id::{MarketId, OrderId, Outcome, UserId};
+use engine::look_up::filters::{Filters, Kind, May};
 use engine::mutation::codec;
 use engine::order::Side;
 use engine::ring::Ring;
@@ -101,7 +102,11 @@ impl Past {
         });
         let mut reader = None;
         let mover = match &history {
-            None => Mover::new(Box::new(Nowhere), WINDOW, drop_into(inbox.clone())),
+            None => {
+                // There is nothing to look up.
+                world.filter_with(Arc::new(Nowhere));
+                Mover::new(Box::new(Nowhere), WINDOW, drop_into(inbox.clone()))
+            }
             Some(history) => {
                 let origin = wal::origin(&storage).expect("it can be read").expect("a log has an origin");
                 let needed = Needed { log: u128::from_be_bytes(origin.directory), upto: 0, end: 0 };
@@ -178,6 +183,7 @@ impl Past {
         }
         self.depart();
         assert_eq!(self.out.refused, 0, "every order is filled: {:?}", self.out.refusal);
+        assert_eq!(self.out.look_ups.len(), 0, "no order waits");
     }
 
     /// The next order of a trader, which had this many before.
@@ -286,7 +292,14 @@ fn drop_into(inbox: Arc<Ring<Envelope<Reply>>>) -> journal::mover::DropRows {
 }
 
 /// Keeps nothing.
+#[derive(Debug)]
 struct Nowhere;
+
+impl Filters for Nowhere {
+    fn may_have(&self, _: UserId, _: Kind, _: u64, _: Timestamp) -> May {
+        May::No
+    }
+}
 
 impl EndedStore for Nowhere {
     fn write(&mut self, _: &Users, _: &[Leaving], _: Lsn) -> Result<(), Box<dyn Error>> {

@@ -1,5 +1,5 @@
 //! From when on history is kept. The keeper decides it after a move, the core journals it, and the store is cut when that
-//! record is released: readers never miss what the log still has.
+//! record is on the device: readers never miss what the log still has, also after a power cut.
 
 use super::EndedStore;
 use engine::command::Answer;
@@ -7,6 +7,7 @@ use engine::id::UserId;
 use engine::time::UtcDay;
 use engine::user::Users;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use wal::{Lsn, Marks};
 
 /// Asks the core to journal that history is kept from this day on. The answer comes with the release of the record.
 /// `None`: a queue is full, and it is tried again with the next checkpoint.
@@ -19,11 +20,14 @@ pub(super) struct Cutter {
     from: UtcDay,
 }
 
-/// A cut that is not released yet.
+/// A cut whose record is not on the device yet.
 struct Asked {
     day: UtcDay,
+    /// As of the last checkpoint.
     users: Vec<UserId>,
     answer: Receiver<Answer>,
+    /// The record is released, and is not after this one.
+    released: Option<Lsn>,
 }
 
 impl Cutter {
@@ -38,27 +42,35 @@ impl Cutter {
             // Rows that have just left may be older.
             store.cut(self.from, users.with_ends_before(self.from));
         }
-        if self.asked.is_some() {
+        if let Some(asked) = &mut self.asked {
+            // Rows of more users may have left since.
+            asked.users = users.with_ends_before(asked.day);
             return;
         }
         let Some(day) = store.wanted_from(today).filter(|day| *day > self.from) else { return };
         let users = users.with_ends_before(day);
         if !users.is_empty() {
-            self.asked = (self.ask)(day).map(|answer| Asked { day, users, answer });
+            self.asked = (self.ask)(day).map(|answer| Asked { day, users, answer, released: None });
         }
     }
 
     /// Cuts what was journaled since. Must be called now and then.
-    pub fn turn(&mut self, store: &mut dyn EndedStore) {
-        let Some(asked) = self.asked.take() else { return };
-        match asked.answer.try_recv() {
-            Err(TryRecvError::Empty) => self.asked = Some(asked),
-            Ok(Answer::Done) => {
+    pub fn turn(&mut self, store: &mut dyn EndedStore, marks: &Marks) {
+        let Some(mut asked) = self.asked.take() else { return };
+        if asked.released.is_none() {
+            asked.released = match asked.answer.try_recv() {
+                Err(TryRecvError::Empty) => None,
+                Ok(Answer::Done) => Some(marks.appended()),
+                // The log is full, or ends.
+                Ok(_) | Err(TryRecvError::Disconnected) => return,
+            };
+        }
+        match asked.released {
+            Some(released) if released <= marks.synced() => {
                 self.from = asked.day;
                 store.cut(asked.day, asked.users);
             }
-            // The log is short of room, or ends.
-            Ok(_) | Err(TryRecvError::Disconnected) => {}
+            _ => self.asked = Some(asked),
         }
     }
 }

@@ -512,10 +512,10 @@ fn a_cut_waits_until_its_record_is_on_the_device() {
     let (mut keeper, stop) = (keeper.moving(mover), Stop::default());
     let after = UtcDay(START.day().0 + 1);
     *store.wanted.lock() = Some(after);
-    let last = place.ended(&[0, 100]);
-    keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
     let other = UserId(2);
     place.user(other);
+    let last = place.ended(&[0, 100]);
+    keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
     place.ended_of(other, &[200, 300]);
     let last = place.ended(&[400]);
     keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");

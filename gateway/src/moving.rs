@@ -1,5 +1,7 @@
 //! Connects the mover (`journal::mover`) with the history store, the filters over its names, and the shards.
 
+mod far;
+
 use crate::config::{Config, KeepSettings};
 use crate::metrics::history::EndedFigures;
 use edge::ended_rows::HistoryFrom;
@@ -11,11 +13,13 @@ use engine::look_up::filters::keys_of;
 use engine::ring::Ring;
 use engine::time::UtcDay;
 use engine::user::Users;
+use far::FarCuts;
 use history::filters::{FILTERS_FOLDER, FilterError, FilterWriter, OpenFilters};
 use history::{EndedStore, EndedWriter, StoreError};
 use host::clock::Clock;
+use host::leap::Leap;
 use host::thread::Stop;
-use journal::mover::{AskCut, DropRows, Mover};
+use journal::mover::{AskCut, DropRows, GivenUp, Mover};
 use std::error::Error;
 use std::fs::File;
 use std::io;
@@ -52,7 +56,7 @@ pub fn mover(
     needed: Needed,
     inboxes: &[Arc<Ring<Envelope<Reply>>>],
     clock: &Clock,
-    (shown, stop): (Arc<HistoryFrom>, &Stop),
+    (shown, leap, stop): (Arc<HistoryFrom>, Arc<Leap>, &Stop),
 ) -> Mover {
     let EndedFigures { bound, mover: moved, store, filters, reads: _ } = figures;
     moved.upto.store(needed.upto, Ordering::Relaxed);
@@ -71,7 +75,13 @@ pub fn mover(
         needed,
         fits: false,
         room: Room { folder: config.data.dir.clone(), free_bytes_min: config.journal.reserve_bytes + MOVE_FREE_BYTES },
-        cut: Cutting { keep: config.history.keep, shown, to: UtcDay(0), warned: false },
+        cut: Cutting {
+            keep: config.history.keep,
+            far: FarCuts::new(clock.clone(), leap),
+            shown,
+            to: UtcDay(0),
+            warned: false,
+        },
     };
     let mover = Mover::new(Box::new(moving), config.history.window, drop_rows(inboxes.to_vec(), clock.clone()));
     mover.bounded(bound.clone()).noting(moved.clone()).cutting(ask_cut(inboxes[0].clone(), clock.clone()))
@@ -136,6 +146,7 @@ impl Room {
 /// The oldest days.
 struct Cutting {
     keep: KeepSettings,
+    far: FarCuts,
     /// What answers say.
     shown: Arc<HistoryFrom>,
     /// The first day that the store keeps, as far as was asked of it.
@@ -159,11 +170,16 @@ struct Names {
 }
 
 impl Moving {
+    /// Whether the store has the rows that this start needs.
+    fn fits(&self) -> Result<(), StoreError> {
+        let Needed { log, upto, end } = self.needed;
+        if self.fits { Ok(()) } else { self.store.fits(log, upto, end) }
+    }
+
     /// Opens the filters, and makes them again if they cannot be used or lack names.
     fn names(&mut self) -> Result<&mut FilterWriter, Box<dyn Error>> {
         if !self.fits {
-            let Needed { log, upto, end } = self.needed;
-            self.store.fits(log, upto, end)?;
+            self.fits()?;
             self.fits = true;
             let holes = self.store.holes();
             if !holes.is_empty() {
@@ -207,6 +223,27 @@ impl Moving {
         }
         Ok(self.names.writer.as_mut().expect("it was opened"))
     }
+
+    fn write_rows(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+        self.names()?;
+        self.room.check(leaving)?;
+        self.store.belongs_to(self.needed.log, users)?;
+        self.writer.ready()?;
+        // Names first: a name without rows costs a look-up in vain, and after a crash between the two, filters that lack
+        // names would have to be made again from all rows.
+        let names = self.names()?;
+        for of in leaving {
+            let user = users.get(of.user).expect("it has rows that leave");
+            for order in of.orders.iter().filter_map(|id| user.order(*id)) {
+                keys_of(of.user, order, user.request_of(order.id)).for_each(|name| names.add(name));
+            }
+        }
+        names.sync(upto.0)?;
+        self.writer.write(users, leaving, upto.0)?;
+        let ids_from = self.names.ids_from();
+        self.names()?.forget(ids_from);
+        Ok(())
+    }
 }
 
 impl Names {
@@ -236,6 +273,7 @@ impl journal::mover::EndedStore for Moving {
             {
                 false
             }
+            Err(error) if is_stop(&*error) => false,
             Err(error) => {
                 tracing::error!(%error, "the history store does not fit the log: what has left memory cannot be read, \
                     and nothing moves; papertape history verify says more");
@@ -245,25 +283,15 @@ impl journal::mover::EndedStore for Moving {
         }
     }
 
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
-        self.names()?;
-        self.room.check(leaving)?;
-        self.store.belongs_to(self.needed.log, users)?;
+    fn ready(&mut self) -> Result<(), Box<dyn Error>> {
         self.writer.ready()?;
-        // Names first: a name without rows costs a look-up in vain, and after a crash between the two, filters that lack
-        // names would have to be made again from all rows.
-        let names = self.names()?;
-        for of in leaving {
-            let user = users.get(of.user).expect("it has rows that leave");
-            for order in of.orders.iter().filter_map(|id| user.order(*id)) {
-                keys_of(of.user, order, user.request_of(order.id)).for_each(|name| names.add(name));
-            }
-        }
-        names.sync(upto.0)?;
-        self.writer.write(users, leaving, upto.0)?;
-        let ids_from = self.names.ids_from();
-        self.names()?.forget(ids_from);
-        Ok(())
+        self.fits()?;
+        self.room.check(&[])
+    }
+
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+        let written = self.write_rows(users, leaving, upto);
+        written.map_err(|error| if is_stop(&*error) { GivenUp.into() } else { error })
     }
 
     fn wanted_from(&mut self, today: UtcDay) -> Option<UtcDay> {
@@ -275,14 +303,16 @@ impl journal::mover::EndedStore for Moving {
             tracing::warn!(days, "the history store will take more than history.disk_bytes_max: its last days need it");
         }
         self.cut.warned = is_too_much;
-        // A power cut may have lost the record of a cut that the store has.
-        let known = Some(self.store.shown_from()).filter(|day| *day != UtcDay(0));
-        wanted.max(known)
+        let known = self.store.shown_from();
+        let wanted = wanted.filter(|day| *day > known && self.cut.far.may_cut(*day, self.store.first_day()));
+        // The store may know a cut that the log lacks.
+        wanted.or(Some(known).filter(|day| *day != UtcDay(0)))
     }
 
     fn cut(&mut self, day: UtcDay, users: Vec<UserId>) {
-        self.store.hide_before(day);
+        // An answer that lacks a row says so.
         self.cut.shown.set(day, users);
+        self.store.hide_before(day);
         self.cut.to = self.cut.to.max(day);
         self.tend();
     }
@@ -306,6 +336,12 @@ impl journal::mover::EndedStore for Moving {
             Err(error) => tracing::warn!(%error, "what was cut of the history stays on the disk until the next start"),
         }
     }
+}
+
+/// Whether the process stops, and nothing else is wrong.
+fn is_stop(error: &(dyn Error + 'static)) -> bool {
+    matches!(error.downcast_ref::<NamesError>(), Some(NamesError::Stopped))
+        || matches!(error.downcast_ref::<StoreError>(), Some(StoreError::GivenUp))
 }
 
 /// The first day that is to be kept, and whether even that is too much for the disk. `by_room`: the first day for which there

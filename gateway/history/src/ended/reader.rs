@@ -138,10 +138,7 @@ impl<'a> EndedOf<'a> {
 
     /// Whether a row that has left memory and was not found cannot be one of a day that was cut. `below`: when the next older
     /// row of its kind began, if there is one: a younger one ended on that day or later.
-    fn must_be_there(
-        &self,
-        below: impl FnOnce() -> Option<Result<Timestamp, StoreError>>,
-    ) -> Result<bool, StoreError> {
+    fn must_be_there(&self, below: impl FnOnce() -> Option<Result<Timestamp, StoreError>>) -> Result<bool, StoreError> {
         // Read after the row was looked up: its day may have been cut since.
         let kept_from = self.kept_from();
         if kept_from == UtcDay(0) {

@@ -64,13 +64,13 @@ pub async fn positions(call: Call) -> Outcome {
         }));
     };
     let user = call.caller().user;
-    let shown_from = call.edge.app.reads.history_from(user);
-    let rest = Rest { edge: Rc::clone(&call.edge), user, wallets, market, held: held_ids, shown_from };
+    let mut rest = Rest { edge: Rc::clone(&call.edge), user, wallets, market, held: held_ids, shown_from: None };
     // An envelope begins with the count.
     let count = match envelope {
         true => Some(rows.len() as u64 + rest.count(next, call.now).await?),
         false => None,
     };
+    rest.shown_from = rest.edge.app.reads.history_from(user);
     Ok(Reply::streamed("application/json", Pages::new(|sink| rest.send(rows, next, count, sink))))
 }
 

@@ -52,7 +52,7 @@ pub trait EndedSource: Send + Sync + 'static {
     /// Whether the rows are still being opened, so that they may be read soon.
     fn is_opening(error: &Self::Error) -> bool;
 
-    /// Whether the rows that were asked for are lost, for good, while others are read.
+    /// Whether the rows that were asked for are lost permanently, while others are read.
     fn is_lost(error: &Self::Error) -> bool;
 }
 

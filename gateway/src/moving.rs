@@ -388,6 +388,11 @@ impl From<FilterError> for NamesError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::book::Books;
+    use engine::time::Timestamp;
+    use history::{Fills, History};
+    use host::job::Work as _;
+    use std::path::Path;
 
     #[test]
     fn the_first_day_follows_from_settings_and_room() {
@@ -414,5 +419,75 @@ mod tests {
             assert_eq!(found, (expected.map(UtcDay), is_too_much), "{keep:?} {by_room:?}");
         }
         println!("first days: {} cases", cases.len());
+    }
+
+    /// Where rows go, with a disk of which this much must be free.
+    fn moving(place: &Path, store: EndedStore, upto: u64, free_bytes_min: u64) -> Moving {
+        let (clock, log) = (Clock::fake(Timestamp(0)), 7);
+        Moving {
+            writer: store.writer(log),
+            names: Names {
+                folder: place.join(FILTERS_FOLDER),
+                bytes_max: 1 << 20,
+                ids_us: 1,
+                open: OpenFilters::default(),
+                clock: clock.clone(),
+                writer: None,
+                stop: Stop::new(),
+            },
+            store,
+            needed: Needed { log, upto, end: 10 },
+            fits: false,
+            room: Room { folder: place.to_owned(), free_bytes_min },
+            cut: Cutting {
+                keep: KeepSettings { days: None, bytes_max: None, days_least: 4 },
+                far: FarCuts::new(clock, Arc::new(Leap::none())),
+                shown: Arc::default(),
+                to: UtcDay(0),
+                warned: false,
+            },
+        }
+    }
+
+    /// What is known without rows: a missing store, one that lacks what the state needs, and a full disk.
+    #[test]
+    fn a_store_says_beforehand_that_it_takes_nothing() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let folder = place.path().join("history");
+        let (mut history, ..) = History::open(Some(folder), 8 << 20, Arc::new(Books::new()), Fills::default());
+        // The first turn opens the store.
+        history.take_turn(&Stop::new()).expect("a history does not fail");
+        let (open, missing, all) = (history.ended(), EndedStore::missing(), u64::MAX >> 1);
+        let mut cases = 0;
+        // (store, LSN up to which rows have left, bytes that must be free, whether it is ready)
+        for (store, upto, free_bytes_min, is_ready) in [
+            (&open, 0, 0, true),
+            (&open, 0, all, false),
+            (&open, 5, 0, false),
+            (&missing, 0, 0, false),
+            (&missing, 5, all, false),
+        ] {
+            let mut moving = moving(place.path(), store.clone(), upto, free_bytes_min);
+            let ready = journal::mover::EndedStore::ready(&mut moving);
+            assert_eq!(ready.is_ok(), is_ready, "case {cases}: {ready:?}");
+            cases += 1;
+        }
+        println!("stores that take nothing: {cases} cases");
+    }
+
+    #[test]
+    fn a_stop_is_no_failure() {
+        let cases: [(Box<dyn Error>, bool); 6] = [
+            (StoreError::GivenUp.into(), true),
+            (NamesError::Stopped.into(), true),
+            (StoreError::Busy.into(), false),
+            (StoreError::Opening.into(), false),
+            (NamesError::Filter(FilterError::Missing).into(), false),
+            ("the disk is full".into(), false),
+        ];
+        for (error, expected) in &cases {
+            assert_eq!(is_stop(&**error), *expected, "{error}");
+        }
+        println!("stops: {} cases", cases.len());
     }
 }

@@ -75,7 +75,7 @@ pub trait Departed {
     /// Why rows cannot be read.
     type Error;
 
-    /// Whether the rows that were asked for are lost, for good, while others can be read.
+    /// Whether the rows that were asked for are lost permanently, while others can be read.
     fn is_lost(_: &Self::Error) -> bool {
         false
     }

@@ -133,7 +133,7 @@ impl EndedStore {
 
     /// From now on readers pass over rows whose orders and positions ended before this day. The latest day counts.
     pub fn hide_before(&self, day: UtcDay) {
-        // What was said about the cut before is seen by who sees that rows are passed over.
+        // Who sees that rows are passed over sees what was published about the cut before.
         self.shown_from.fetch_max(day.0, Ordering::Release);
     }
 

@@ -14,7 +14,7 @@ use host::leap::{AGREES_WITHIN, Leap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A cut of the rows of so many days waits for nothing.
+/// A cut of the rows of this many days waits for nothing.
 const NEAR_DAYS: u32 = 2;
 /// How long one of more days waits where no venue reports its time: long enough for an operator to see the warning.
 const FAR_WAIT: Duration = Duration::from_secs(86_400);
@@ -47,7 +47,7 @@ impl FarCuts {
             (self.waits, self.is_known) = (None, false);
             return true;
         }
-        // The wait for one day is none for another, much later one.
+        // The wait for one day does not count for a much later one.
         self.waits = self.waits.filter(|(_, wanted)| agrees.is_none() && is_near(*wanted));
         if agrees.is_none() {
             let (since, _) = *self.waits.get_or_insert((now, day));

@@ -42,7 +42,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether rows are missing for good, while others can be read.
+    /// Whether rows are missing permanently, while others can be read.
     pub fn is_lost(&self) -> bool {
         matches!(self, StoreError::Incomplete { .. })
     }

@@ -1,4 +1,4 @@
-//! A store that lacks rows for good: facts about them are passed over, as those of days that were cut; every other answer
+//! A store that lacks rows permanently: facts about them are passed over, as those of days that were cut; every other answer
 //! that needs one is an error.
 
 use super::*;
@@ -7,21 +7,21 @@ use super::*;
 struct Holed<'a> {
     store: &'a Store,
     lost: &'a BTreeSet<OrderId>,
-    /// Whether they are lost for good.
-    for_good: bool,
+    /// Whether they are lost permanently.
+    is_lost_row: bool,
 }
 
 impl Holed<'_> {
     fn look<T>(&self, order: Option<OrderId>, found: Result<Option<T>, Infallible>) -> Result<Option<T>, bool> {
         match order.is_some_and(|order| self.lost.contains(&order)) {
-            true => Err(self.for_good),
+            true => Err(self.is_lost_row),
             false => Ok(found.unwrap_or_else(|never| match never {})),
         }
     }
 }
 
 impl Departed for Holed<'_> {
-    /// Whether the row is lost for good.
+    /// Whether the row is lost permanently.
     type Error = bool;
 
     fn is_lost(error: &bool) -> bool {
@@ -80,7 +80,7 @@ fn facts_about_lost_rows_are_passed_over() {
         let split = twins.split.get(owner).expect("it was created");
         let is_lost = |order: OrderId| lost.contains(&order) && split.order(order).is_none();
         let complete =
-            |for_good| Elsewhere::new(owner, 0, rest.clone()).complete(&Holed { store, lost: &lost, for_good });
+            |is_lost_row| Elsewhere::new(owner, 0, rest.clone()).complete(&Holed { store, lost: &lost, is_lost_row });
         match (query, answer(&twins.whole)) {
             (Query::Facts { .. }, Ok(Answer::Facts(whole))) => {
                 let last = whole.facts.iter().rposition(|view| is_lost(view.order.id));

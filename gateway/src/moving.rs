@@ -296,6 +296,7 @@ impl journal::mover::EndedStore for Moving {
 
     fn wanted_from(&mut self, today: UtcDay) -> Option<UtcDay> {
         let keep = self.cut.keep;
+        let today = today.max(self.names.clock.now().day());
         let by_room = keep.bytes_max.and_then(|most| self.store.room().ok()?.first_day_within(most));
         let (wanted, is_too_much) = kept_from(keep, today, by_room);
         if is_too_much && !self.cut.warned {

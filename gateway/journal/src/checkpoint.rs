@@ -411,6 +411,9 @@ impl<S: Storage> Work for Keeper<S> {
         }
         let marks = &self.marks;
         self.mover.iter_mut().for_each(|mover| mover.turn(marks));
+        if self.mover.as_ref().is_some_and(Mover::decides) && !self.is_in_doubt() {
+            self.decide_cut();
+        }
         let looked = match self.relieve(synced) {
             Ok(false) => self.look(),
             relieved => relieved.map(|_| CheckpointTurn::Made),

@@ -87,7 +87,7 @@ pub trait EndedStore: Send {
     /// [`GivenUp`], or the store takes nothing for now; the rows stay in memory.
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>>;
 
-    /// The first day that is to be kept, on this day. `None`: all are.
+    /// The first day that is to be kept, on this day or a later one: it is that of the last record. `None`: all are.
     fn wanted_from(&mut self, _today: UtcDay) -> Option<UtcDay> {
         None
     }
@@ -217,6 +217,11 @@ impl Mover {
     /// Cuts the history where the store wants it.
     pub fn cutting(self, ask: AskCut) -> Mover {
         Mover { cutter: Some(Cutter::new(ask)), ..self }
+    }
+
+    /// Whether that is to be decided without a checkpoint.
+    pub(crate) fn decides(&self) -> bool {
+        self.cutter.as_ref().is_some_and(Cutter::is_due)
     }
 
     /// Decides whether the history of `users` is to be cut; `known`: from when on it is kept in their state, whose last

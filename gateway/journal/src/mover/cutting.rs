@@ -1,4 +1,4 @@
-//! From when on history is kept. The keeper decides it after a move, the core journals it, and the store is cut when that
+//! From when on history is kept. The keeper decides it after a move, or after an hour without one, the core journals it, and the store is cut when that
 //! record is on the device: readers never miss what the log still has, also after a power cut.
 
 use super::EndedStore;
@@ -7,15 +7,22 @@ use engine::id::UserId;
 use engine::time::UtcDay;
 use engine::user::Users;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
 use wal::{Lsn, Marks};
 
 /// Asks the core to journal that history is kept from this day on. The answer comes with the release of the record.
 /// `None`: a queue is full, and it is tried again with the next checkpoint.
 pub type AskCut = Box<dyn FnMut(UtcDay) -> Option<Receiver<Answer>> + Send>;
 
+/// How long after a decision the next one is made without a checkpoint: a log that is full, or a server without orders, makes
+/// none, and days become old all the same.
+const DECIDED_EVERY: Duration = Duration::from_secs(3_600);
+
 pub(super) struct Cutter {
     ask: AskCut,
     asked: Option<Asked>,
+    decided_at: Option<Instant>,
+    pub(super) every: Duration,
     /// What was journaled, as far as is known.
     from: UtcDay,
 }
@@ -32,11 +39,17 @@ struct Asked {
 
 impl Cutter {
     pub fn new(ask: AskCut) -> Cutter {
-        Cutter { ask, asked: None, from: UtcDay(0) }
+        Cutter { ask, asked: None, decided_at: None, every: DECIDED_EVERY, from: UtcDay(0) }
+    }
+
+    /// Whether no checkpoint has asked for a decision for long.
+    pub fn is_due(&self) -> bool {
+        self.decided_at.is_none_or(|at| at.elapsed() >= self.every)
     }
 
     /// Decides whether the history of `users` is to be cut; `known`: from when on it is kept in their state.
     pub fn decide(&mut self, store: &mut dyn EndedStore, users: &Users, known: UtcDay, today: UtcDay) {
+        self.decided_at = Some(Instant::now());
         self.from = self.from.max(known);
         if self.from != UtcDay(0) {
             // Rows that have just left may be older.

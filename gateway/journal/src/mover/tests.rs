@@ -403,11 +403,17 @@ type Shared<T> = Arc<Mutex<Vec<T>>>;
 struct Cutting {
     rows: InMemory,
     wanted: Arc<Mutex<Option<UtcDay>>>,
+    /// It takes nothing.
+    is_full: Arc<Mutex<bool>>,
     /// Days and users, in the order of the calls.
     cuts: Shared<(UtcDay, Vec<UserId>)>,
 }
 
 impl EndedStore for Cutting {
+    fn ready(&mut self) -> Result<(), Box<dyn Error>> {
+        if *self.is_full.lock() { Err("no room on the disk".into()) } else { Ok(()) }
+    }
+
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
         self.rows.write(users, leaving, upto)
     }

@@ -8,13 +8,13 @@ struct Holed<'a> {
     store: &'a Store,
     lost: &'a BTreeSet<OrderId>,
     /// Whether they are lost permanently.
-    is_lost_row: bool,
+    permanently: bool,
 }
 
 impl Holed<'_> {
     fn look<T>(&self, order: Option<OrderId>, found: Result<Option<T>, Infallible>) -> Result<Option<T>, bool> {
         match order.is_some_and(|order| self.lost.contains(&order)) {
-            true => Err(self.is_lost_row),
+            true => Err(self.permanently),
             false => Ok(found.unwrap_or_else(|never| match never {})),
         }
     }
@@ -80,7 +80,7 @@ fn facts_about_lost_rows_are_passed_over() {
         let split = twins.split.get(owner).expect("it was created");
         let is_lost = |order: OrderId| lost.contains(&order) && split.order(order).is_none();
         let complete =
-            |is_lost_row| Elsewhere::new(owner, 0, rest.clone()).complete(&Holed { store, lost: &lost, is_lost_row });
+            |permanently| Elsewhere::new(owner, 0, rest.clone()).complete(&Holed { store, lost: &lost, permanently });
         match (query, answer(&twins.whole)) {
             (Query::Facts { .. }, Ok(Answer::Facts(whole))) => {
                 let last = whole.facts.iter().rposition(|view| is_lost(view.order.id));

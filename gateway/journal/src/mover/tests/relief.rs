@@ -143,3 +143,36 @@ fn a_snapshot_that_fails_leaves_nothing() {
     println!("snapshots that fail: {cases} cases, {begun} of them begun");
     assert!(begun > 2, "{begun}");
 }
+
+/// Days become old although there is no checkpoint: while the store takes nothing, and while there is no record.
+#[test]
+fn history_is_cut_without_a_checkpoint() {
+    let mut cases = 0;
+    let (wanted, stop) = (UtcDay(START.day().0 + 1), Stop::default());
+    // (whether rows press, and the store does not take them; whether the hour is over; whether it is asked to cut)
+    for (presses, is_over, is_asked) in
+        [(false, false, false), (false, true, true), (true, false, true), (true, true, true)]
+    {
+        let (mut place, keeper) = place();
+        let (store, core) = (super::Cutting::default(), Core::default());
+        let window = Window { hot_us: 0, rows_max: 16 };
+        let bound = Arc::new(EndedBound::new(1_000, 1));
+        let mover = Mover::new(Box::new(store.clone()), window, Shards::default().drop_rows()).cutting(core.ask());
+        let mut mover = mover.bounded(bound.clone());
+        let cutter = mover.cutter.as_mut().expect("it cuts");
+        cutter.every = if is_over { Duration::ZERO } else { Duration::MAX };
+        let mut keeper = keeper.moving(mover);
+        let last = place.ended(&[0, 100]);
+        keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
+        assert_eq!(core.asked.lock().len(), 0, "nothing is wanted");
+        *store.wanted.lock() = Some(wanted);
+        *store.is_full.lock() = presses;
+        bound.note(0, if presses { 1_000 } else { 0 });
+        keeper.take_turn(&stop).expect("a sound log");
+        let asked = core.asked.lock().iter().map(|(day, _)| *day).collect::<Vec<_>>();
+        assert_eq!(asked, if is_asked { vec![wanted] } else { vec![] }, "{presses}, {is_over}");
+        assert_eq!(snapshots(&place), 1, "{presses}, {is_over}");
+        cases += 1;
+    }
+    println!("cuts without a checkpoint: {cases} cases");
+}

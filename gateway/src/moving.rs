@@ -476,6 +476,32 @@ mod tests {
         println!("stores that take nothing: {cases} cases");
     }
 
+    /// Who sees that rows are passed over sees that answers have to say so, and for whom.
+    #[test]
+    fn what_is_hidden_was_published_before() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let (store, user, last) = (EndedStore::missing(), UserId(3), 20_000);
+        let mut moving = moving(place.path(), store.clone(), 0, 0);
+        let shown = moving.cut.shown.clone();
+        let read = || {
+            for reads in 1_u64.. {
+                let hidden = store.shown_from();
+                let is_published = || shown.of(user).is_some_and(|day| day >= hidden);
+                assert!(hidden == UtcDay(0) || is_published(), "hidden before {}", hidden.0);
+                if hidden.0 == last {
+                    return reads;
+                }
+            }
+            unreachable!("the last day is cut");
+        };
+        let reads = std::thread::scope(|scope| {
+            let reading = scope.spawn(read);
+            (1..=last).for_each(|day| journal::mover::EndedStore::cut(&mut moving, UtcDay(day), vec![user]));
+            reading.join().expect("each cut was published")
+        });
+        println!("cuts that are published: {last} cases, {reads} reads beside them");
+    }
+
     #[test]
     fn a_stop_is_no_failure() {
         let cases: [(Box<dyn Error>, bool); 6] = [

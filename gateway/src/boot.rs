@@ -286,9 +286,9 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let needed = Needed { log: identity, upto: departed_upto, end: last_lsn };
     // The result of a back-test is read from the state.
     let stop = jobs.stops().of(End::BeforeShards).clone();
-    let mover = bot
-        .is_none()
-        .then(|| moving::mover(&config, &ended, needed, runtime.inboxes(), &clock, (shown.clone(), &stop)));
+    let mover = bot.is_none().then(|| {
+        moving::mover(&config, &ended, needed, runtime.inboxes(), &clock, (shown.clone(), leap.clone(), &stop))
+    });
     let feed = FeedParts::<ServerLinks> {
         venue,
         markets: state.markets,

@@ -51,6 +51,9 @@ pub trait EndedSource: Send + Sync + 'static {
 
     /// Whether the rows are still being opened, so that they may be read soon.
     fn is_opening(error: &Self::Error) -> bool;
+
+    /// Whether the rows that were asked for are lost permanently, while others are read.
+    fn is_lost(error: &Self::Error) -> bool;
 }
 
 impl EndedSource for EndedReader {
@@ -68,6 +71,10 @@ impl EndedSource for EndedReader {
 
     fn is_opening(error: &StoreError) -> bool {
         matches!(error, StoreError::Opening)
+    }
+
+    fn is_lost(error: &StoreError) -> bool {
+        error.is_lost()
     }
 }
 
@@ -314,7 +321,7 @@ impl<S: EndedSource> Shared<S> {
                     std::thread::sleep(OPEN_CHECK_EVERY);
                 }
                 _ => {
-                    self.is_open.store(found.is_ok(), Ordering::Relaxed);
+                    self.is_open.store(found.as_ref().err().is_none_or(S::is_lost), Ordering::Relaxed);
                     return found;
                 }
             }
@@ -326,8 +333,11 @@ impl<S: EndedSource> Shared<S> {
         found
     }
 
-    /// Logs the first failure of several, and the end of them.
+    /// Logs the first failure of several, and the end of them. That a user's rows are lost says nothing about those of others.
     fn note(&self, failure: Option<&S::Error>) {
+        if failure.is_some_and(S::is_lost) {
+            return;
+        }
         if self.has_failed.swap(failure.is_some(), Ordering::Relaxed) == failure.is_some() {
             return;
         }

@@ -1,5 +1,7 @@
 //! Connects the mover (`journal::mover`) with the history store, the filters over its names, and the shards.
 
+mod far;
+
 use crate::config::{Config, KeepSettings};
 use crate::metrics::history::EndedFigures;
 use edge::ended_rows::HistoryFrom;
@@ -11,11 +13,13 @@ use engine::look_up::filters::keys_of;
 use engine::ring::Ring;
 use engine::time::UtcDay;
 use engine::user::Users;
+use far::FarCuts;
 use history::filters::{FILTERS_FOLDER, FilterError, FilterWriter, OpenFilters};
 use history::{EndedStore, EndedWriter, StoreError};
 use host::clock::Clock;
+use host::leap::Leap;
 use host::thread::Stop;
-use journal::mover::{AskCut, DropRows, Mover};
+use journal::mover::{AskCut, DropRows, GivenUp, Mover};
 use std::error::Error;
 use std::fs::File;
 use std::io;
@@ -52,7 +56,7 @@ pub fn mover(
     needed: Needed,
     inboxes: &[Arc<Ring<Envelope<Reply>>>],
     clock: &Clock,
-    (shown, stop): (Arc<HistoryFrom>, &Stop),
+    (shown, leap, stop): (Arc<HistoryFrom>, Arc<Leap>, &Stop),
 ) -> Mover {
     let EndedFigures { bound, mover: moved, store, filters, reads: _ } = figures;
     moved.upto.store(needed.upto, Ordering::Relaxed);
@@ -71,7 +75,13 @@ pub fn mover(
         needed,
         fits: false,
         room: Room { folder: config.data.dir.clone(), free_bytes_min: config.journal.reserve_bytes + MOVE_FREE_BYTES },
-        cut: Cutting { keep: config.history.keep, shown, to: UtcDay(0), warned: false },
+        cut: Cutting {
+            keep: config.history.keep,
+            far: FarCuts::new(clock.clone(), leap),
+            shown,
+            to: UtcDay(0),
+            warned: false,
+        },
     };
     let mover = Mover::new(Box::new(moving), config.history.window, drop_rows(inboxes.to_vec(), clock.clone()));
     mover.bounded(bound.clone()).noting(moved.clone()).cutting(ask_cut(inboxes[0].clone(), clock.clone()))
@@ -136,6 +146,7 @@ impl Room {
 /// The oldest days.
 struct Cutting {
     keep: KeepSettings,
+    far: FarCuts,
     /// What answers say.
     shown: Arc<HistoryFrom>,
     /// The first day that the store keeps, as far as was asked of it.
@@ -159,11 +170,16 @@ struct Names {
 }
 
 impl Moving {
+    /// Whether the store has the rows that this start needs.
+    fn fits(&self) -> Result<(), StoreError> {
+        let Needed { log, upto, end } = self.needed;
+        if self.fits { Ok(()) } else { self.store.fits(log, upto, end) }
+    }
+
     /// Opens the filters, and makes them again if they cannot be used or lack names.
     fn names(&mut self) -> Result<&mut FilterWriter, Box<dyn Error>> {
         if !self.fits {
-            let Needed { log, upto, end } = self.needed;
-            self.store.fits(log, upto, end)?;
+            self.fits()?;
             self.fits = true;
             let holes = self.store.holes();
             if !holes.is_empty() {
@@ -207,6 +223,27 @@ impl Moving {
         }
         Ok(self.names.writer.as_mut().expect("it was opened"))
     }
+
+    fn write_rows(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+        self.names()?;
+        self.room.check(leaving)?;
+        self.store.belongs_to(self.needed.log, users)?;
+        self.writer.ready()?;
+        // Names first: a name without rows costs a look-up in vain, and after a crash between the two, filters that lack
+        // names would have to be made again from all rows.
+        let names = self.names()?;
+        for of in leaving {
+            let user = users.get(of.user).expect("it has rows that leave");
+            for order in of.orders.iter().filter_map(|id| user.order(*id)) {
+                keys_of(of.user, order, user.request_of(order.id)).for_each(|name| names.add(name));
+            }
+        }
+        names.sync(upto.0)?;
+        self.writer.write(users, leaving, upto.0)?;
+        let ids_from = self.names.ids_from();
+        self.names()?.forget(ids_from);
+        Ok(())
+    }
 }
 
 impl Names {
@@ -236,6 +273,7 @@ impl journal::mover::EndedStore for Moving {
             {
                 false
             }
+            Err(error) if is_stop(&*error) => false,
             Err(error) => {
                 tracing::error!(%error, "the history store does not fit the log: what has left memory cannot be read, \
                     and nothing moves; papertape history verify says more");
@@ -245,29 +283,20 @@ impl journal::mover::EndedStore for Moving {
         }
     }
 
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
-        self.names()?;
-        self.room.check(leaving)?;
-        self.store.belongs_to(self.needed.log, users)?;
+    fn ready(&mut self) -> Result<(), Box<dyn Error>> {
         self.writer.ready()?;
-        // Names first: a name without rows costs a look-up in vain, and after a crash between the two, filters that lack
-        // names would have to be made again from all rows.
-        let names = self.names()?;
-        for of in leaving {
-            let user = users.get(of.user).expect("it has rows that leave");
-            for order in of.orders.iter().filter_map(|id| user.order(*id)) {
-                keys_of(of.user, order, user.request_of(order.id)).for_each(|name| names.add(name));
-            }
-        }
-        names.sync(upto.0)?;
-        self.writer.write(users, leaving, upto.0)?;
-        let ids_from = self.names.ids_from();
-        self.names()?.forget(ids_from);
-        Ok(())
+        self.fits()?;
+        self.room.check(&[])
+    }
+
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+        let written = self.write_rows(users, leaving, upto);
+        written.map_err(|error| if is_stop(&*error) { GivenUp.into() } else { error })
     }
 
     fn wanted_from(&mut self, today: UtcDay) -> Option<UtcDay> {
         let keep = self.cut.keep;
+        let today = today.max(self.names.clock.now().day());
         let by_room = keep.bytes_max.and_then(|most| self.store.room().ok()?.first_day_within(most));
         let (wanted, is_too_much) = kept_from(keep, today, by_room);
         if is_too_much && !self.cut.warned {
@@ -275,14 +304,16 @@ impl journal::mover::EndedStore for Moving {
             tracing::warn!(days, "the history store will take more than history.disk_bytes_max: its last days need it");
         }
         self.cut.warned = is_too_much;
-        // A power cut may have lost the record of a cut that the store has.
-        let known = Some(self.store.shown_from()).filter(|day| *day != UtcDay(0));
-        wanted.max(known)
+        let known = self.store.shown_from();
+        let wanted = wanted.filter(|day| *day > known && self.cut.far.may_cut(*day, self.store.first_day()));
+        // The store may know a cut that the log lacks.
+        wanted.or(Some(known).filter(|day| *day != UtcDay(0)))
     }
 
     fn cut(&mut self, day: UtcDay, users: Vec<UserId>) {
-        self.store.hide_before(day);
+        // An answer that lacks a row says so.
         self.cut.shown.set(day, users);
+        self.store.hide_before(day);
         self.cut.to = self.cut.to.max(day);
         self.tend();
     }
@@ -306,6 +337,12 @@ impl journal::mover::EndedStore for Moving {
             Err(error) => tracing::warn!(%error, "what was cut of the history stays on the disk until the next start"),
         }
     }
+}
+
+/// Whether the process stops, and nothing else is wrong.
+fn is_stop(error: &(dyn Error + 'static)) -> bool {
+    matches!(error.downcast_ref::<NamesError>(), Some(NamesError::Stopped))
+        || matches!(error.downcast_ref::<StoreError>(), Some(StoreError::GivenUp))
 }
 
 /// The first day that is to be kept, and whether even that is too much for the disk. `by_room`: the first day for which there
@@ -352,6 +389,11 @@ impl From<FilterError> for NamesError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::book::Books;
+    use engine::time::Timestamp;
+    use history::{Fills, History};
+    use host::job::Work as _;
+    use std::path::Path;
 
     #[test]
     fn the_first_day_follows_from_settings_and_room() {
@@ -378,5 +420,101 @@ mod tests {
             assert_eq!(found, (expected.map(UtcDay), is_too_much), "{keep:?} {by_room:?}");
         }
         println!("first days: {} cases", cases.len());
+    }
+
+    /// Where rows go, with a disk of which this much must be free.
+    fn moving(place: &Path, store: EndedStore, upto: u64, free_bytes_min: u64) -> Moving {
+        let (clock, log) = (Clock::fake(Timestamp(0)), 7);
+        Moving {
+            writer: store.writer(log),
+            names: Names {
+                folder: place.join(FILTERS_FOLDER),
+                bytes_max: 1 << 20,
+                ids_us: 1,
+                open: OpenFilters::default(),
+                clock: clock.clone(),
+                writer: None,
+                stop: Stop::new(),
+            },
+            store,
+            needed: Needed { log, upto, end: 10 },
+            fits: false,
+            room: Room { folder: place.to_owned(), free_bytes_min },
+            cut: Cutting {
+                keep: KeepSettings { days: None, bytes_max: None, days_least: 4 },
+                far: FarCuts::new(clock, Arc::new(Leap::none())),
+                shown: Arc::default(),
+                to: UtcDay(0),
+                warned: false,
+            },
+        }
+    }
+
+    /// What is known without rows: a missing store, one that lacks what the state needs, and a full disk.
+    #[test]
+    fn a_store_says_beforehand_that_it_takes_nothing() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let folder = place.path().join("history");
+        let (mut history, ..) = History::open(Some(folder), 8 << 20, Arc::new(Books::new()), Fills::default());
+        // The first turn opens the store.
+        history.take_turn(&Stop::new()).expect("a history does not fail");
+        let (open, missing, all) = (history.ended(), EndedStore::missing(), u64::MAX >> 1);
+        let mut cases = 0;
+        // (store, LSN up to which rows have left, bytes that must be free, whether it is ready)
+        for (store, upto, free_bytes_min, is_ready) in [
+            (&open, 0, 0, true),
+            (&open, 0, all, false),
+            (&open, 5, 0, false),
+            (&missing, 0, 0, false),
+            (&missing, 5, all, false),
+        ] {
+            let mut moving = moving(place.path(), store.clone(), upto, free_bytes_min);
+            let ready = journal::mover::EndedStore::ready(&mut moving);
+            assert_eq!(ready.is_ok(), is_ready, "case {cases}: {ready:?}");
+            cases += 1;
+        }
+        println!("stores that take nothing: {cases} cases");
+    }
+
+    /// Who sees that rows are passed over sees that answers have to say so, and for whom.
+    #[test]
+    fn what_is_hidden_was_published_before() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let (store, user, last) = (EndedStore::missing(), UserId(3), 20_000);
+        let mut moving = moving(place.path(), store.clone(), 0, 0);
+        let shown = moving.cut.shown.clone();
+        let read = || {
+            for reads in 1_u64.. {
+                let hidden = store.shown_from();
+                let is_published = || shown.of(user).is_some_and(|day| day >= hidden);
+                assert!(hidden == UtcDay(0) || is_published(), "hidden before {}", hidden.0);
+                if hidden.0 == last {
+                    return reads;
+                }
+            }
+            unreachable!("the last day is cut");
+        };
+        let reads = std::thread::scope(|scope| {
+            let reading = scope.spawn(read);
+            (1..=last).for_each(|day| journal::mover::EndedStore::cut(&mut moving, UtcDay(day), vec![user]));
+            reading.join().expect("each cut was published")
+        });
+        println!("cuts that are published: {last} cases, {reads} reads beside them");
+    }
+
+    #[test]
+    fn a_stop_is_no_failure() {
+        let cases: [(Box<dyn Error>, bool); 6] = [
+            (StoreError::GivenUp.into(), true),
+            (NamesError::Stopped.into(), true),
+            (StoreError::Busy.into(), false),
+            (StoreError::Opening.into(), false),
+            (NamesError::Filter(FilterError::Missing).into(), false),
+            ("the disk is full".into(), false),
+        ];
+        for (error, expected) in &cases {
+            assert_eq!(is_stop(&**error), *expected, "{error}");
+        }
+        println!("stops: {} cases", cases.len());
     }
 }

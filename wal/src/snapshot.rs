@@ -188,6 +188,17 @@ impl<S: Storage> Snapshots<S> {
         Ok(read)
     }
 
+    /// Removes what is left of a snapshot that was not finished, whose writer is gone: its bytes are free again.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the next [`Snapshots::create`] removes it.
+    pub fn discard(&self) -> Result<(), Error> {
+        match self.storage.remove(MAKING) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", MAKING)(error)),
+            _ => Ok(()),
+        }
+    }
+
     /// The LSN up to which segments may be recycled: that of the older of the two whole snapshots that are kept, or
     /// `None` while there is only one. Pass it to [`crate::Preparer::recycle`].
     ///

@@ -24,6 +24,7 @@ use history::filters::OpenFilters;
 use history::{EndedReader, Fills, History};
 use host::clock::Clock;
 use host::job::Work as _;
+use host::leap::Leap;
 use host::thread::Stop;
 use journal::checkpoint::Keeper;
 use journal::mover::{EndedStore, Mover, Window};
@@ -129,7 +130,7 @@ impl Past {
                     needed,
                     std::slice::from_ref(&inbox),
                     &clock,
-                    (Arc::default(), &Stop::new()),
+                    (Arc::default(), Arc::new(Leap::none()), &Stop::new()),
                 )
             }
         };

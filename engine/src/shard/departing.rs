@@ -13,13 +13,21 @@ use crate::time::UtcDay;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Rows to drop, the oldest first, each with the count of pieces that were looked at.
+/// Commands after which a piece leaves although more of them wait: rows leave faster than new orders end.
+const COMMANDS_PER_PIECE: usize = 16;
+
+/// Rows to drop.
 #[derive(Default)]
-pub(super) struct Departing(VecDeque<(Arc<Departures>, usize)>);
+pub(super) struct Departing {
+    /// The oldest first, each with the count of pieces that were looked at.
+    due: VecDeque<(Arc<Departures>, usize)>,
+    /// Commands since the last piece.
+    taken: usize,
+}
 
 impl Departing {
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.due.is_empty()
     }
 }
 
@@ -27,13 +35,13 @@ impl<R> Shard<R> {
     /// From now on readers find these rows in the history store; they are dropped in later turns.
     pub(super) fn depart(&mut self, departures: Arc<Departures>) -> Answer {
         self.users.set_departed_upto(departures.upto);
-        self.departing.0.push_back((departures, 0));
+        self.departing.due.push_back((departures, 0));
         Answer::Done
     }
 
-    /// Journals that history is kept from this day on.
+    /// Journals that history is kept from this day on. It may use the reserve: what is cut makes room on the disk.
     pub(super) fn cut_history(&mut self, day: UtcDay, outbox: &mut impl Outbox<R>) -> Answer {
-        if outbox.room() != Room::Ample {
+        if outbox.room() == Room::None {
             return Answer::Refused(Reject::NoRoom);
         }
         let fact = MarketMutation::HistoryCut(fact::HistoryCut { day: day.0, at: self.now });
@@ -43,10 +51,24 @@ impl<R> Shard<R> {
         Answer::Done
     }
 
+    /// Commands were taken, and others wait, so that larger work may not come for long: a piece leaves for every
+    /// [`COMMANDS_PER_PIECE`] of them.
+    #[inline]
+    pub fn note_taken(&mut self, commands: usize) {
+        if self.departing.is_empty() {
+            return;
+        }
+        self.departing.taken += commands;
+        if self.departing.taken >= COMMANDS_PER_PIECE {
+            self.drop_departed();
+        }
+    }
+
     /// Drops the next piece of this shard's users.
     pub(super) fn drop_departed(&mut self) {
         let (index, count) = (self.index, self.count);
-        while let Some((departures, looked_at)) = self.departing.0.front_mut() {
+        self.departing.taken = 0;
+        while let Some((departures, looked_at)) = self.departing.due.front_mut() {
             let pieces = departures.pieces[*looked_at..].iter();
             let mut others = pieces.take_while(|(leaving, _)| shard_of(leaving.user, count) != index);
             let skipped = others.by_ref().count();
@@ -56,7 +78,7 @@ impl<R> Shard<R> {
                 self.users.depart_known(leaving, sum);
                 return self.note_ended_room();
             }
-            self.departing.0.pop_front();
+            self.departing.due.pop_front();
         }
     }
 }

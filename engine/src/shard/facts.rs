@@ -188,7 +188,7 @@ impl Gapped {
             };
             match view {
                 Some(view) => page.facts.push(view),
-                // Its rows are not kept any more, so neither are the facts up to it.
+                // Its rows are not kept any more, or lost, and so are the facts up to it.
                 None => {
                     page.facts.clear();
                     page.oldest = seq + 1;
@@ -221,7 +221,7 @@ impl<D: Departed> Ended<'_, D> {
             Named::Filled { fill: id, resting } => {
                 let of = match self.of_fill.get(&id) {
                     Some(order) => Some(*order),
-                    None => self.departed.left_fill(id)?.map(|(_, order)| order.id),
+                    None => kept::<D, _>(self.departed.left_fill(id))?.map(|(_, order)| order.id),
                 };
                 let Some(of) = of else { return Ok(None) };
                 let Some(totals) = self.order(of)? else { return Ok(None) };
@@ -237,11 +237,19 @@ impl<D: Departed> Ended<'_, D> {
 
     fn order(&mut self, id: OrderId) -> Result<Option<&mut Totals>, D::Error> {
         if !self.orders.contains_key(&id) {
-            let Some(ended) = self.departed.left(id)? else { return Ok(None) };
+            let Some(ended) = kept::<D, _>(self.departed.left(id))? else { return Ok(None) };
             self.of_fill.extend(ended.fills.iter().map(|fill| (fill.id, id)));
             self.orders.insert(id, Totals { ended, shown: None });
         }
         Ok(self.orders.get_mut(&id))
+    }
+}
+
+/// A row that was found, or `None` if it is not kept any more, or lost.
+fn kept<D: Departed, T>(found: Result<Option<T>, D::Error>) -> Result<Option<T>, D::Error> {
+    match found {
+        Err(error) if D::is_lost(&error) => Ok(None),
+        found => found,
     }
 }
 

@@ -41,7 +41,8 @@ enum Count {
     },
 }
 
-/// A page of orders, with a hint of how many there are. `kept_from`: the first day of the history that is kept.
+/// A page of orders, with a hint of how many there are, if that is known without reading any that left memory or the list is
+/// that of a market. `kept_from`: the first day of the history that is kept.
 pub(super) fn orders(user: &User, filter: OrderFilter, kept_from: UtcDay) -> Asked {
     if filter.market == Some(MarketFilter::Unknown) {
         return Ok(Answer::Orders(OrderPage { orders: Vec::new(), has_more: false, total_hint: Some(0) }));
@@ -61,21 +62,27 @@ pub(super) fn orders(user: &User, filter: OrderFilter, kept_from: UtcDay) -> Ask
     let all = Gone::of(user);
     let rows = newest_first(user.orders(), keys, order_key);
     let page = walk(page, keys, all.order_within(keys), rows, |order| order_key(order), |order| fits(order), view);
-    let misses_some = user.departed().is_some_and(|departed| departed.has_ended_before(kept_from));
-    let is_read = misses_some || market_of(&filter).is_some();
-    let count = match (user.orders().len() + all.orders_count <= HINT_ROWS_MAX, is_read) {
+    let count = match (user.orders().len() + all.orders_count <= HINT_ROWS_MAX, market_of(&filter)) {
         (false, _) => Count::Known(None),
-        (true, true) => Count::of(user.orders().iter().rev().filter(|order| fits(order)), all.orders),
-        // Those that left are counted by wallet, end and side, with those of days that are not kept.
-        (true, false) => {
+        (true, Some(_)) => Count::of(user.orders().iter().rev().filter(|order| fits(order)), all.orders),
+        (true, None) => {
             let here = user.orders().iter().filter(|order| fits(order)).take(HINT_MAX + 1).count();
-            let left = user.departed().map_or(0, |departed| {
-                departed.ended_orders(filter.status, filter.side, |wallet| wallets.contains(wallet))
-            });
-            Count::Known(Some(here + left).filter(|count| *count <= HINT_MAX))
+            let left = left_count(user, &filter, &wallets, kept_from);
+            Count::Known(left.map(|left| here + left).filter(|count| *count <= HINT_MAX))
         }
     };
     answered(user, filter, wallets, page, count)
+}
+
+/// The count of orders that have left memory, fit the filter and are kept, without reading them. `None`: only some of them
+/// are kept; they are counted by wallet, end and side, and not by day.
+fn left_count(user: &User, filter: &OrderFilter, wallets: &Chosen, kept_from: UtcDay) -> Option<usize> {
+    let Some(departed) = user.departed() else { return Some(0) };
+    match (departed.has_ended_before(kept_from), departed.newest() < kept_from.start()) {
+        (false, _) => Some(departed.ended_orders(filter.status, filter.side, |wallet| wallets.contains(wallet))),
+        (true, true) => Some(0),
+        (true, false) => None,
+    }
 }
 
 fn answered(user: &User, filter: OrderFilter, wallets: Chosen, page: Paged<Listed<OrderView>>, count: Count) -> Asked {

@@ -312,6 +312,7 @@ impl<R> Shard<R> {
             if were_all {
                 break;
             }
+            self.note_taken(COMMANDS_AHEAD);
         }
         self.ahead = ahead;
         self.work(outbox) || !inbox.is_empty() || self.line.can_move()

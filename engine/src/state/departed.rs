@@ -75,6 +75,11 @@ pub trait Departed {
     /// Why rows cannot be read.
     type Error;
 
+    /// Whether the rows that were asked for are lost permanently, while others can be read.
+    fn is_lost(_: &Self::Error) -> bool {
+        false
+    }
+
     /// The first day of the history that is kept; day 0: nothing was cut.
     fn kept_from(&self) -> UtcDay {
         UtcDay(0)

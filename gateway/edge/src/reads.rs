@@ -8,9 +8,11 @@ use crate::ended_rows::EndedRows;
 use engine::book::Books;
 use engine::book::stretches::PriceHistory;
 use engine::directory::Directory;
+use engine::id::UserId;
 use engine::market::catalog::Catalog;
 use engine::market::spot::Spot;
 use engine::rules::Rules;
+use engine::time::UtcDay;
 use host::clock::Clock;
 use std::sync::Arc;
 
@@ -39,4 +41,12 @@ pub struct Reads {
     pub exports: Option<Arc<dyn Exports>>,
     /// What sends alerts; `None`: nothing does.
     pub integrations: Option<Arc<dyn Integrations>>,
+}
+
+impl Reads {
+    /// The first day of the history that answers show to a user; `None`: they show all of it. An answer that lacks a row
+    /// because of a cut is made after this says so.
+    pub fn history_from(&self, user: UserId) -> Option<UtcDay> {
+        self.ended.history_from().and_then(|from| from.of(user))
+    }
 }

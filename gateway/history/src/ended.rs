@@ -133,12 +133,20 @@ impl EndedStore {
 
     /// From now on readers pass over rows whose orders and positions ended before this day. The latest day counts.
     pub fn hide_before(&self, day: UtcDay) {
-        self.shown_from.fetch_max(day.0, Ordering::Relaxed);
+        // Who sees that rows are passed over sees what was published about the cut before.
+        self.shown_from.fetch_max(day.0, Ordering::Release);
     }
 
     /// The first day that readers do not pass over; day 0: they pass over none.
     pub fn shown_from(&self) -> UtcDay {
-        UtcDay(self.shown_from.load(Ordering::Relaxed))
+        UtcDay(self.shown_from.load(Ordering::Acquire))
+    }
+
+    /// The first day of which rows are there and are shown; `None`: of no day, or it is not open.
+    pub fn first_day(&self) -> Option<UtcDay> {
+        let manifest = self.opened().ok()?.manifest()?;
+        let first = manifest.days.keys().next()?;
+        Some((*first).max(self.shown_from()))
     }
 
     /// A sync of the database has failed: this process moves nothing any more, also when it was opened again.

@@ -5,7 +5,7 @@
 //! copy of the users.
 
 use crate::digests::{DigestRequests, Digested};
-use crate::mover::Mover;
+use crate::mover::{Mover, Relief};
 use crate::paced::Rests;
 use crate::recover::{RecoverError, Replay, read_snapshot};
 use crate::spares::Covered;
@@ -212,16 +212,35 @@ impl<S: Storage> Keeper<S> {
     }
 
     /// Makes a checkpoint of the records up to `synced` if ended rows press against their bound, before one is due; also
-    /// without a new record, since a full memory refuses the orders that would make some. Returns whether it did.
+    /// without a new record, since a full memory refuses the orders that would make some. Returns whether it did: if no row
+    /// can leave, there is no snapshot.
     ///
     /// # Errors
     /// [`RecoverError`]; it is tried again after a pause.
     pub(crate) fn relieve(&mut self, synced: Lsn) -> Result<bool, RecoverError> {
-        if synced == Lsn::ZERO || self.marks.is_poisoned() || !self.mover.as_mut().is_some_and(Mover::presses) {
+        let may_move = synced != Lsn::ZERO && !self.marks.is_poisoned() && !self.is_in_doubt();
+        let Some(mover) = self.mover.as_mut().filter(|mover| may_move && mover.presses()) else { return Ok(false) };
+        let relieved = match mover.is_ready() {
+            true => self.move_pressing(synced),
+            false => {
+                // Old days may be what fills the disk.
+                self.decide_cut();
+                self.mover.iter_mut().for_each(|mover| mover.relieved(Relief::NotReady));
+                return Ok(false);
+            }
+        };
+        let relief = if matches!(relieved, Ok(true)) { Relief::Moved } else { Relief::Nothing };
+        self.mover.iter_mut().for_each(|mover| mover.relieved(relief));
+        relieved
+    }
+
+    fn move_pressing(&mut self, synced: Lsn) -> Result<bool, RecoverError> {
+        let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
+        let upto = self.advance(newest, synced.max(newest))?;
+        if !self.mover.as_ref().is_some_and(Mover::has_moved) {
             return Ok(false);
         }
-        let newest = self.snapshots.list()?.last().copied().unwrap_or(Lsn::ZERO);
-        self.checkpoint(newest, synced.max(newest))?;
+        self.publish(upto)?;
         Ok(true)
     }
 
@@ -243,6 +262,12 @@ impl<S: Storage> Keeper<S> {
     /// # Errors
     /// [`RecoverError`]; what was folded is kept.
     pub fn checkpoint(&mut self, newest: Lsn, upto: Lsn) -> Result<(), RecoverError> {
+        let upto = self.advance(newest, upto)?;
+        self.publish(upto)
+    }
+
+    /// All of a checkpoint but its snapshot. Returns what that covers.
+    fn advance(&mut self, newest: Lsn, upto: Lsn) -> Result<Lsn, RecoverError> {
         // A digest may have been made of a later state, all of it on the device.
         let upto = self.state.as_ref().map_or(upto, |(_, folded, _)| upto.max(*folded));
         if let Some(rests) = &self.rests {
@@ -260,6 +285,11 @@ impl<S: Storage> Keeper<S> {
             return Err(RecoverError::Broken { lsn: upto, why });
         }
         self.move_ended();
+        Ok(upto)
+    }
+
+    /// Writes the snapshot of the copy, and publishes which segments are unnecessary now.
+    fn publish(&mut self, upto: Lsn) -> Result<(), RecoverError> {
         let (state, _, crc) = self.state.as_ref().expect("it was folded");
         write_snapshot(self.formats, &mut self.snapshots, state, upto, *crc)?;
         self.mover.iter_mut().for_each(Mover::published);
@@ -314,7 +344,7 @@ impl<S: Storage> Keeper<S> {
     /// decides are later.
     fn forget(&mut self) {
         let Some(ids_us) = self.ids_us else { return };
-        if self.leap.as_ref().is_some_and(|leap| leap.is_in_doubt()) {
+        if self.is_in_doubt() {
             return;
         }
         let since = Timestamp(self.newest.0.saturating_sub(ids_us.saturating_add(FORGOTTEN_LATER_US)));
@@ -330,16 +360,28 @@ impl<S: Storage> Keeper<S> {
     /// Moves ended rows from the copy to the history store. While the clock is in doubt none does: a correction limits the
     /// times of rows in memory only.
     fn move_ended(&mut self) {
-        let is_in_doubt = self.leap.as_ref().is_some_and(|leap| leap.is_in_doubt());
+        let is_in_doubt = self.is_in_doubt();
         let (Some(mover), Some((state, lsn, _)), false) = (&mut self.mover, &mut self.state, is_in_doubt) else {
             return;
         };
         let rests = &self.rests;
         for users in &mut state.users {
             mover.move_ended(users, *lsn, self.newest, || rests.iter().for_each(Rests::breathe));
-            // The copy has one shard.
+        }
+        self.decide_cut();
+    }
+
+    /// Decides whether the history is to be cut.
+    fn decide_cut(&mut self) {
+        let (Some(mover), Some((state, ..))) = (&mut self.mover, &self.state) else { return };
+        // The copy has one shard.
+        for users in &state.users {
             mover.decide_cut(users, state.markets.history_from(), self.newest);
         }
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.leap.as_ref().is_some_and(|leap| leap.is_in_doubt())
     }
 
     fn breathe(&self) {
@@ -367,7 +409,11 @@ impl<S: Storage> Work for Keeper<S> {
         if stop.is_set() {
             return Ok(Next::Wait);
         }
-        self.mover.iter_mut().for_each(Mover::turn);
+        let marks = &self.marks;
+        self.mover.iter_mut().for_each(|mover| mover.turn(marks));
+        if self.mover.as_ref().is_some_and(Mover::decides) && !self.is_in_doubt() {
+            self.decide_cut();
+        }
         let looked = match self.relieve(synced) {
             Ok(false) => self.look(),
             relieved => relieved.map(|_| CheckpointTurn::Made),
@@ -384,7 +430,7 @@ impl<S: Storage> Work for Keeper<S> {
                 self.is_broken = true;
                 Ok(Next::Over)
             }
-            // An unfinished snapshot is removed later, and what was folded is kept.
+            // What was folded is kept.
             Err(_) if stop.is_set() => Ok(Next::Wait),
             Err(error) => Err(error),
         }
@@ -409,8 +455,25 @@ impl<S: Storage> Work for Keeper<S> {
 /// Writes a snapshot of `state` that covers all records up to `lsn`; it counts once it was read back.
 ///
 /// # Errors
-/// [`RecoverError`]; the snapshots before it are then unchanged.
+/// [`RecoverError`]; the snapshots before it are then unchanged, and what was written is removed: on a full disk it would
+/// keep the last of the room.
 pub fn write_snapshot<S: Storage>(
+    formats: Formats,
+    snapshots: &mut Snapshots<S>,
+    state: &State,
+    lsn: Lsn,
+    record_crc: u32,
+) -> Result<wal::Snapshot, RecoverError> {
+    let written = write_whole(formats, snapshots, state, lsn, record_crc);
+    if written.is_err()
+        && let Err(error) = snapshots.discard()
+    {
+        tracing::warn!(%error, "an unfinished snapshot keeps its room on the disk until the next one");
+    }
+    written
+}
+
+fn write_whole<S: Storage>(
     formats: Formats,
     snapshots: &mut Snapshots<S>,
     state: &State,

@@ -43,6 +43,7 @@ impl<L: CommitListener> Core<L> {
         guard(|| self.shard.take(envelope, now, &mut self.committer));
         self.committer.figures().note_orders(&self.shard);
         if self.shard.has_work() || self.shard.holds_up() {
+            guard(|| self.shard.note_taken(1));
             self.inbox.wake();
         }
     }

@@ -7,6 +7,8 @@
 //!
 //! The oldest days may then be cut (`cutting.rs`).
 //!
+//! Rows that press against their bound ask for a checkpoint of their own, unless the store says that it takes nothing.
+//!
 //! The records up to L are on the device before anything moves. A crash between two steps repeats work: the rows are
 //! still in the snapshot before, so the next keeper writes them again, which changes nothing.
 
@@ -22,17 +24,20 @@ use engine::time::{Timestamp, UtcDay};
 use engine::user::Users;
 use std::collections::VecDeque;
 use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use wal::Lsn;
+use wal::{Lsn, Marks};
 
 /// Most orders that leave with one checkpoint, so that neither the memory for their list nor the time until the snapshot
 /// grows with a long history that was never moved. The others leave with later ones.
 const ORDERS_MAX: usize = 1 << 21;
 
-/// How long a mover whose ended rows press waits from one attempt outside of the usual checkpoints to the next.
+/// How long a mover whose ended rows press waits from one attempt outside of the usual checkpoints to the next. After each
+/// whose checkpoint moved nothing it waits twice as long, up to the second: a checkpoint reads and checks the whole state.
 const PRESSED_EVERY: Duration = Duration::from_secs(5);
+const PRESSED_PAUSE_MAX: Duration = Duration::from_secs(160);
 
 /// What the mover did since its start. Plain numbers, not used to order memory accesses.
 #[derive(Debug, Default)]
@@ -48,6 +53,18 @@ pub struct MoverFigures {
     pub is_failing: AtomicBool,
 }
 
+/// A move ended because the process stops, which says nothing about the store.
+#[derive(Clone, Copy, Debug)]
+pub struct GivenUp;
+
+impl fmt::Display for GivenUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server stops")
+    }
+}
+
+impl Error for GivenUp {}
+
 /// The history store, as the mover sees it.
 pub trait EndedStore: Send {
     /// Opens what [`EndedStore::write`] needs, ahead of it. Called now and then until it returns true.
@@ -55,14 +72,22 @@ pub trait EndedStore: Send {
         true
     }
 
+    /// Whether rows could be written now, as far as that is known without them. Takes no time: asked every few seconds.
+    ///
+    /// # Errors
+    /// Why [`EndedStore::write`] would fail.
+    fn ready(&mut self) -> Result<(), Box<dyn Error>> {
+        Ok(())
+    }
+
     /// Makes these rows of `users` durable, with `upto` as the LSN that they can be read with. A repeated call with the
     /// same rows changes nothing.
     ///
     /// # Errors
-    /// The store takes nothing for now; the rows stay in memory.
+    /// [`GivenUp`], or the store takes nothing for now; the rows stay in memory.
     fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>>;
 
-    /// The first day that is to be kept, on this day. `None`: all are.
+    /// The first day that is to be kept, on this day or a later one: it is that of the last record. `None`: all are.
     fn wanted_from(&mut self, _today: UtcDay) -> Option<UtcDay> {
         None
     }
@@ -86,6 +111,16 @@ pub struct Window {
     pub orders_max: usize,
 }
 
+/// What an attempt to relieve the memory of ended rows came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relief {
+    /// The store takes nothing for now. This costs nothing to find out.
+    NotReady,
+    /// A checkpoint moved nothing, or failed.
+    Nothing,
+    Moved,
+}
+
 /// Hands rows to the shards to drop; false: a queue is full, and it is tried again.
 pub type DropRows = Box<dyn FnMut(&Arc<Departures>) -> bool + Send>;
 
@@ -105,8 +140,9 @@ pub struct Mover {
     failing: bool,
     /// Of memory for ended rows.
     bound: Option<Arc<EndedBound>>,
-    /// The last attempt because of it.
+    /// The end of the last attempt because of it, and the pause after that.
     pressed_at: Option<Instant>,
+    pause: Duration,
     /// Placements are refused because of it; logged once.
     is_full: bool,
     figures: Arc<MoverFigures>,
@@ -125,6 +161,7 @@ impl Mover {
             failing: false,
             bound: None,
             pressed_at: None,
+            pause: PRESSED_EVERY,
             is_full: false,
             figures: Arc::default(),
         }
@@ -145,18 +182,48 @@ impl Mover {
         self.bound.as_ref().is_some_and(|bound| bound.is_pressed())
     }
 
-    /// Whether ended rows ask for a checkpoint now. They ask again after a pause.
-    pub(crate) fn presses(&mut self) -> bool {
-        let presses = self.is_under_pressure() && self.pressed_at.is_none_or(|at| at.elapsed() >= PRESSED_EVERY);
-        if presses {
-            self.pressed_at = Some(Instant::now());
+    /// Whether ended rows ask for a checkpoint now.
+    pub(crate) fn presses(&self) -> bool {
+        self.is_under_pressure() && self.pressed_at.is_none_or(|at| at.elapsed() >= self.pause)
+    }
+
+    /// An attempt to relieve the memory of ended rows is over. They ask again after a pause.
+    pub(crate) fn relieved(&mut self, relief: Relief) {
+        self.pressed_at = Some(Instant::now());
+        self.pause = match relief {
+            Relief::NotReady | Relief::Moved => PRESSED_EVERY,
+            Relief::Nothing => (self.pause * 2).min(PRESSED_PAUSE_MAX),
+        };
+    }
+
+    /// Whether the store would take rows, as far as that is known without them.
+    pub(crate) fn is_ready(&mut self) -> bool {
+        self.is_prepared = self.is_prepared || self.store.prepare();
+        if !self.is_prepared {
+            return false;
         }
-        presses
+        match self.store.ready() {
+            Ok(()) => true,
+            Err(error) => {
+                self.note_failure(&*error);
+                false
+            }
+        }
+    }
+
+    /// Whether rows have left the copy that no snapshot is known to lack.
+    pub(crate) fn has_moved(&self) -> bool {
+        !self.moved.is_empty()
     }
 
     /// Cuts the history where the store wants it.
     pub fn cutting(self, ask: AskCut) -> Mover {
         Mover { cutter: Some(Cutter::new(ask)), ..self }
+    }
+
+    /// Whether that is to be decided without a checkpoint.
+    pub(crate) fn decides(&self) -> bool {
+        self.cutter.as_ref().is_some_and(Cutter::is_due)
     }
 
     /// Decides whether the history of `users` is to be cut; `known`: from when on it is kept in their state, whose last
@@ -178,20 +245,15 @@ impl Mover {
         if leaving.is_empty() {
             return;
         }
-        let written = self.store.write(users, &leaving, upto);
-        match &written {
-            Ok(()) if self.failing => tracing::info!("ended orders move to the history store again"),
-            Err(error) if !self.failing => {
-                tracing::warn!(%error, "ended orders cannot move to the history store; they stay in memory, and the \
-                    next snapshot tries again");
-            }
-            _ => {}
+        match self.store.write(users, &leaving, upto) {
+            Ok(()) => {}
+            Err(error) if error.is::<GivenUp>() => return,
+            Err(error) => return self.note_failure(&*error),
         }
-        self.failing = written.is_err();
-        self.figures.is_failing.store(self.failing, Ordering::Relaxed);
-        if self.failing {
-            return;
+        if std::mem::take(&mut self.failing) {
+            tracing::info!("ended orders move to the history store again");
         }
+        self.figures.is_failing.store(false, Ordering::Relaxed);
         let before = users.rows();
         let mut pieces = Vec::new();
         for leaving in &leaving {
@@ -215,6 +277,15 @@ impl Mover {
         self.moved.push(Arc::new(Departures { upto: upto.0, pieces }));
     }
 
+    /// Nothing moves, for this reason.
+    fn note_failure(&mut self, error: &dyn Error) {
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(%error, "ended orders cannot move to the history store; they stay in memory, and the next \
+                snapshot tries again");
+        }
+        self.figures.is_failing.store(true, Ordering::Relaxed);
+    }
+
     /// A snapshot without the moved rows was published.
     pub(crate) fn published(&mut self) {
         self.due.extend(self.moved.drain(..));
@@ -222,12 +293,12 @@ impl Mover {
     }
 
     /// Prepares the store, and hands over what could not be handed over before. Must be called now and then.
-    pub(crate) fn turn(&mut self) {
+    pub(crate) fn turn(&mut self, marks: &Marks) {
         self.is_prepared = self.is_prepared || self.store.prepare();
         self.drop_due();
         self.note_full();
         if let Some(cutter) = &mut self.cutter {
-            cutter.turn(&mut *self.store);
+            cutter.turn(&mut *self.store, marks);
             self.store.tend();
         }
     }

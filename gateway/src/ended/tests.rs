@@ -9,6 +9,8 @@ use std::sync::mpsc;
 enum Step {
     Opening,
     Fails,
+    /// The rows are lost.
+    Lacks,
     Panics,
     /// Reports that it has begun, and waits.
     Waits(mpsc::Sender<()>, mpsc::Receiver<()>),
@@ -39,6 +41,10 @@ impl EndedSource for Source {
     fn is_opening(error: &&'static str) -> bool {
         *error == "opening"
     }
+
+    fn is_lost(error: &&'static str) -> bool {
+        *error == "lost"
+    }
 }
 
 impl Source {
@@ -47,6 +53,7 @@ impl Source {
         match next {
             Some(Step::Opening) => Err("opening"),
             Some(Step::Fails) => Err("damaged"),
+            Some(Step::Lacks) => Err("lost"),
             Some(Step::Panics) => panic!("planted"),
             Some(Step::Waits(begun, go_on)) => {
                 begun.send(()).expect("the test waits for it");
@@ -247,4 +254,39 @@ fn commands_go_before_answers() {
         completed += 1;
     }
     println!("commands before answers: {completed} answers after one command");
+}
+
+/// A user whose rows are lost: neither is the source looked at as one that is not open, nor does it fail and recover in turn.
+#[test]
+fn lost_rows_say_nothing_about_the_source() {
+    let (asked, rows) = one_ended_order();
+    let next: Arc<Mutex<VecDeque<Step>>> = Arc::default();
+    let shared = Shared {
+        source: Source { rows, next: next.clone() },
+        opens_within: LONG,
+        is_open: AtomicBool::new(false),
+        has_failed: AtomicBool::new(false),
+        figures: Arc::default(),
+    };
+    let mut cases = 0;
+    // (what the source does, if it does not complete; whether it counts as open and as failed then)
+    for (step, is_open, has_failed) in [
+        (Some(Step::Lacks), true, false),
+        (None, true, false),
+        (Some(Step::Lacks), true, false),
+        (Some(Step::Fails), true, true),
+        (Some(Step::Lacks), true, true),
+        (None, true, false),
+    ] {
+        next.lock().extend(step);
+        let (receiver, _read) = oneshot::channel();
+        let asked = Asked { what: asked.clone(), asked_at: Instant::now(), receiver };
+        let figures: (&Reads, fn(&Answer) -> Outcome) = (&shared.figures.answers, |_| Outcome::Found);
+        shared.serve_one(asked, &Stop::new(), Source::complete, figures);
+        let found = (shared.is_open.load(Ordering::Relaxed), shared.has_failed.load(Ordering::Relaxed));
+        assert_eq!(found, (is_open, has_failed), "read {cases}");
+        cases += 1;
+    }
+    assert_eq!(shared.figures.answers.of(Outcome::Unreadable), 4);
+    println!("reads of lost rows: {cases} cases");
 }

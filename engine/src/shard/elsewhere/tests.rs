@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 mod cut;
+mod lost;
 
 /// The rows of one user that have left memory.
 #[derive(Clone, Debug, Default)]

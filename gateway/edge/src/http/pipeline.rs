@@ -91,9 +91,9 @@ where
                 // 6. Admit: check that the credential is usable, that it allows the route, and that its limits have
                 //   room.
                 let Admitted { caller, in_flight } = admit(&edge, route, identity, *peer, now, &mut response).await?;
-                if let Some(caller) = caller.as_ref().filter(|_| route.shows_history) {
-                    response.history_from = app.reads.ended.history_from().and_then(|from| from.of(caller.user));
-                }
+                let shown_to = caller.as_ref().filter(|_| route.shows_history).map(|caller| caller.user);
+                let history_from = || shown_to.and_then(|user| app.reads.history_from(user));
+                response.history_from = history_from();
                 // A closed gate may ask for the credential first.
                 if !route.exists(&app.front.settings) {
                     return Err(Code::NotFound.into());
@@ -125,6 +125,8 @@ where
                     body,
                 })
                 .await;
+                // What was cut meanwhile may be missing from the answer.
+                response.history_from = history_from();
                 if let Ok(Reply { pages: Some(pages), .. }) = &mut outcome {
                     pages.hold(in_flight);
                 }

@@ -11,7 +11,7 @@ use crate::api::simulation::archive::Archive;
 use crate::api::simulation::exports::Exports;
 use crate::api::simulation::jobs::Jobs;
 use crate::app::{App, Edge, Instance};
-use crate::ended_rows::NoEndedRows;
+use crate::ended_rows::{EndedAnswer, EndedRows, FoundCommand, HistoryFrom, NoEndedRows};
 use crate::engine_client::{AskError, EngineClient};
 use crate::published::Published;
 use crate::reads::Reads;
@@ -25,10 +25,12 @@ use engine::command::{Answer, Command};
 use engine::directory::Directory;
 use engine::fact;
 use engine::id::{KeyId, MarketId, UserId};
+use engine::look_up::LookUp;
 use engine::market::catalog::Catalog;
 use engine::market::spot::{SOURCE, Spot, SpotPrice};
 use engine::mutation::Mutation;
 use engine::rules::Rules;
+use engine::shard::elsewhere::Elsewhere;
 use engine::time::{SECOND, Timestamp};
 use engine::user::{Permissions, Tier};
 #[cfg(test)]
@@ -62,9 +64,28 @@ type Shard = RefCell<Box<dyn FnMut(UserId, Command) -> Result<Answer, AskError>>
 pub struct World {
     pub edge: Rc<Edge>,
     pub clock: Clock,
+    /// From when on answers show history.
+    pub shown: Arc<HistoryFrom>,
     shard: Rc<Shard>,
     #[cfg(test)]
     pub past: Past,
+}
+
+/// No ended rows, and from when on history is shown.
+struct Shown(Arc<HistoryFrom>);
+
+impl EndedRows for Shown {
+    fn complete(&self, elsewhere: Box<Elsewhere>) -> EndedAnswer {
+        NoEndedRows.complete(elsewhere)
+    }
+
+    fn look_up(&self, look_up: Box<LookUp>) -> FoundCommand {
+        NoEndedRows.look_up(look_up)
+    }
+
+    fn history_from(&self) -> Option<&HistoryFrom> {
+        Some(&self.0)
+    }
 }
 
 /// The price history of a world.
@@ -204,7 +225,7 @@ impl World {
         config.auth.jwt_secrets = vec![Secret::new(SECRET.to_owned())];
         config.auth.server_secret = Secret::new(SECRET.to_owned());
         let (clock, rules) = (Clock::fake(NOW), Arc::new(Rules::default()));
-        let books = Arc::new(Books::new());
+        let (books, shown) = (Arc::new(Books::new()), Arc::new(HistoryFrom::default()));
         #[cfg(test)]
         let past = Past::of(books.clone());
         #[cfg(test)]
@@ -226,7 +247,7 @@ impl World {
                 rules,
                 clock: clock.clone(),
                 history,
-                ended: Arc::new(NoEndedRows),
+                ended: Arc::new(Shown(shown.clone())),
                 spot,
                 archive,
                 jobs,
@@ -255,6 +276,7 @@ impl World {
         World {
             edge,
             clock,
+            shown,
             shard,
             #[cfg(test)]
             past,

@@ -34,13 +34,16 @@ impl<'s, 'a> FillRows<'s, 'a> {
         FillRows { of, rows, ready: Vec::new().into_iter(), sharing: Sharing::default(), has_begun: false }
     }
 
-    /// Reads the next fills.
-    fn read(&mut self) -> Result<(), StoreError> {
+    /// Reads the next fills; of a day that was cut since there may be none. `false`: the list is over.
+    fn read(&mut self) -> Result<bool, StoreError> {
         // The first one is often the only one that is asked for.
         let rows = match std::mem::replace(&mut self.has_begun, true) {
             false => Vec::from_iter(self.rows.next().transpose()?),
             true => self.rows.piece()?,
         };
+        if rows.is_empty() {
+            return Ok(false);
+        }
         let mut named: Vec<Named> = Vec::with_capacity(rows.len());
         let mut unreadable = None;
         for row in rows {
@@ -58,11 +61,11 @@ impl<'s, 'a> FillRows<'s, 'a> {
         // What cannot be read comes after the fills above it.
         found.extend(unreadable.map(|error| (0, Err(error))));
         self.ready = found.into_iter();
-        Ok(())
+        Ok(true)
     }
 
-    /// The fills that name these orders, highest order first; without those of a day that was cut since. Of an order that cannot be read the newest fill is the
-    /// error, and the others are left out.
+    /// The fills that name these orders, highest order first; without those of a day that was cut since. Of an order that
+    /// cannot be read the newest fill is the error, and the others are left out.
     fn found(&mut self, named: &[Named]) -> Result<Vec<Row>, StoreError> {
         let mut found = Vec::with_capacity(named.len());
         let Some((highest, ..)) = named.first() else { return Ok(found) };
@@ -116,14 +119,16 @@ impl Iterator for FillRows<'_, '_> {
     type Item = Result<(Fill, Order), StoreError>;
 
     fn next(&mut self) -> Option<Result<(Fill, Order), StoreError>> {
-        let mut row = self.ready.next();
-        if row.is_none() {
-            row = match self.read() {
-                Ok(()) => self.ready.next(),
-                Err(error) => Some((0, Err(error))),
-            };
-        }
-        let (_, row) = row?;
+        let (_, row) = loop {
+            if let Some(row) = self.ready.next() {
+                break row;
+            }
+            match self.read() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => break (0, Err(error)),
+            }
+        };
         if row.is_err() {
             self.ready = Vec::new().into_iter();
             self.rows.end();

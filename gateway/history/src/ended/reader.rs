@@ -13,7 +13,7 @@ use crate::store::{Space, StoreError, Value};
 use engine::departed::{Departed, EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};
 use engine::id::{MarketId, OrderId, PositionId, TradeId, UserId};
 use engine::order::{Fill, Order};
-use engine::time::UtcDay;
+use engine::time::{Timestamp, UtcDay};
 use engine::user::{Position, Remembered};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -136,6 +136,21 @@ impl<'a> EndedOf<'a> {
         }
     }
 
+    /// Whether a row that has left memory and was not found cannot be one of a day that was cut. `below`: when the next older
+    /// row of its kind began, if there is one: a younger one ended on that day or later.
+    fn must_be_there(&self, below: impl FnOnce() -> Option<Result<Timestamp, StoreError>>) -> Result<bool, StoreError> {
+        // Read after the row was looked up: its day may have been cut since.
+        let kept_from = self.kept_from();
+        if kept_from == UtcDay(0) {
+            return Ok(true);
+        }
+        match below() {
+            None => Ok(false),
+            Some(Err(error)) if error.is_lost() => Ok(false),
+            Some(began) => Ok(began?.day() >= kept_from),
+        }
+    }
+
     /// The request of an order, under the hash of its id.
     fn request_under(&self, hash: u64, order: OrderId) -> Result<Option<Remembered>, StoreError> {
         let key = request_key(self.user, hash, order);
@@ -191,6 +206,10 @@ impl<'a> EndedOf<'a> {
 impl Departed for EndedOf<'_> {
     type Error = StoreError;
 
+    fn is_lost(error: &StoreError) -> bool {
+        error.is_lost()
+    }
+
     fn kept_from(&self) -> UtcDay {
         self.reader.store.shown_from()
     }
@@ -203,10 +222,9 @@ impl Departed for EndedOf<'_> {
     }
 
     fn left(&self, id: OrderId) -> Result<Option<EndedOrder>, StoreError> {
-        let missing = || damaged(format!("order {id} has left memory and is missing"));
+        let below = || Some(self.all_orders(Some(id)).next()?.map(|row| row.order.created_at));
         match self.order(id)? {
-            // Days that were cut since are not kept.
-            None if self.kept_from() == UtcDay(0) => Err(missing()),
+            None if self.must_be_there(below)? => Err(damaged(format!("order {id} has left memory and is missing"))),
             found => Ok(found),
         }
     }
@@ -242,9 +260,9 @@ impl Departed for EndedOf<'_> {
     }
 
     fn left_fill(&self, id: TradeId) -> Result<Option<(Fill, Order)>, StoreError> {
-        let missing = || damaged(format!("fill {id} has left memory and is missing"));
+        let below = || Some(self.fills(Some(id)).next()?.map(|(fill, _)| fill.at));
         match self.fill(id)? {
-            None if self.kept_from() == UtcDay(0) => Err(missing()),
+            None if self.must_be_there(below)? => Err(damaged(format!("fill {id} has left memory and is missing"))),
             found => Ok(found),
         }
     }

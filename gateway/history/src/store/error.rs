@@ -41,6 +41,13 @@ pub enum StoreError {
     Refused(Arc<str>),
 }
 
+impl StoreError {
+    /// Whether rows are missing permanently, while others can be read.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, StoreError::Incomplete { .. })
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

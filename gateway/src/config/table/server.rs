@@ -329,7 +329,8 @@ fn archive() -> Vec<Setting> {
             0..=36_500,
             "How many days of ended orders, their trades and closed positions are kept once they have left memory; 0: all. \
              What ended earlier is cut with the next checkpoint, permanently: it is not shown any more, and removed from the disk \
-             later. At least 4, and longer than `limits.client_ids_hours`.",
+             later. A cut of more than two days waits until a venue's time agrees with the clock, or for a day. At least 4, and \
+             longer than `limits.client_ids_hours`.",
         ),
         integer(
             "history.disk_bytes_max",

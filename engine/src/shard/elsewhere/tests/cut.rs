@@ -134,7 +134,7 @@ fn listed(kind: usize, limit: usize, wallets: Wallets, ask: &impl Fn(Query) -> A
 
 #[test]
 fn lists_are_those_of_the_whole_state_without_what_was_cut() {
-    let (mut cases, mut hidden, mut unknown) = (0, 0, 0);
+    let (mut cases, mut hidden, mut unknown, mut hints, mut unread) = (0, 0, 0, 0, 0);
     for seed in 20..24 {
         let (mut twins, mut dice) = (Twins::new(seed), Dice(seed));
         let first = twins.sample.now.day();
@@ -168,10 +168,24 @@ fn lists_are_those_of_the_whole_state_without_what_was_cut() {
                     let (found, hint) = listed(kind, limit, wallets, &|query| answer(split, &query));
                     assert_eq!(found, expected, "{name}: {limit} rows a page, day {day:?}");
                     if kind == 4 {
-                        assert_eq!(hint, Some(expected.len()), "the hint counts what is listed");
+                        // Some of the rows that left are kept: they are not counted without reading them.
+                        let is_known = !departed || split.departed().is_some_and(|of| of.newest().day() < day);
+                        assert_eq!(hint, is_known.then_some(expected.len()), "the hint counts what is listed");
+                        hints += usize::from(is_known && departed);
                     }
                     hidden += all.len() - expected.len();
                     cases += 1;
+                }
+                // A page of rows that are above all that left reads nothing, also after a cut.
+                let gone = Gone::of(split).orders;
+                let above = |limit: usize| split.orders().iter().rev().take(limit).all(|order| Some(order.id) > gone);
+                for limit in [1, 3].into_iter().filter(|limit| split.orders().len() > *limit && above(limit + 1)) {
+                    let (market, side, status, after) = (None, None, None, None);
+                    let filter = OrderFilter { wallets, status, market, side, after, offset: 0, limit };
+                    if matches!(wallets, Wallets::Any) {
+                        assert!(lists::orders(split, filter, day).is_ok(), "{limit} rows, day {day:?}");
+                        unread += usize::from(departed);
+                    }
                 }
                 for order in whole.orders().iter().step_by(3) {
                     let query = Query::Order(order.id);
@@ -197,5 +211,7 @@ fn lists_are_those_of_the_whole_state_without_what_was_cut() {
         }
     }
     println!("lists after a cut: {cases} cases, {hidden} rows hidden, {unknown} orders with unknown cash");
+    println!("lists after a cut: {hints} hints of users whose rows that left are all cut, {unread} pages read nothing");
     assert!(cases > 5_000 && hidden > 5_000 && unknown > 20);
+    assert!(hints > 20 && unread > 20, "{hints} {unread}");
 }

@@ -16,7 +16,7 @@ use crate::http::record::write_record;
 use crate::http::reply::{Outcome, Refusal, Reply};
 use engine::command::{Answer, Command, EpisodeSpan, Episodes, MarketFilter, Query, Wallets};
 use engine::id::{MarketId, PositionId, UserId};
-use engine::time::Timestamp;
+use engine::time::{Timestamp, UtcDay};
 use engine::view::{HistoryPage, PositionView};
 use std::rc::Rc;
 use wire::fields::Params;
@@ -63,12 +63,14 @@ pub async fn positions(call: Call) -> Outcome {
             ListOrPage::List(rows)
         }));
     };
-    let rest = Rest { edge: Rc::clone(&call.edge), user: call.caller().user, wallets, market, held: held_ids };
+    let user = call.caller().user;
+    let mut rest = Rest { edge: Rc::clone(&call.edge), user, wallets, market, held: held_ids, shown_from: None };
     // An envelope begins with the count.
     let count = match envelope {
         true => Some(rows.len() as u64 + rest.count(next, call.now).await?),
         false => None,
     };
+    rest.shown_from = rest.edge.app.reads.history_from(user);
     Ok(Reply::streamed("application/json", Pages::new(|sink| rest.send(rows, next, count, sink))))
 }
 
@@ -87,6 +89,8 @@ struct Rest {
     market: Option<MarketId>,
     /// Positions that were open then.
     held: Vec<PositionId>,
+    /// The first day of the history that is shown, as the head of the response says.
+    shown_from: Option<UtcDay>,
 }
 
 impl Rest {
@@ -134,6 +138,11 @@ impl Rest {
                 tracing::warn!(user = %self.user, code = refusal.code().text(), "a list of positions ended early: a part could not be read, and its connection is closed");
                 Truncated
             })?;
+            // It may lack what was cut since, which the head does not say.
+            if self.edge.app.reads.history_from(self.user) != self.shown_from {
+                tracing::warn!(user = %self.user, "a list of positions ended early: the history was cut meanwhile, and its connection is closed");
+                return Err(Truncated);
+            }
             (rows, next) = (page.rows, page.next.map(PositionId));
         }
         if count.is_some_and(|count| count != sent) {

@@ -20,7 +20,7 @@ use crate::http::schema::{Kind, Param, TEXT};
 use engine::command::{Answer, Command, EpisodeSpan, Episodes, FillSpan, MarketFilter, Query, Wallets};
 use engine::id::{PositionId, TradeId, UserId};
 use engine::market::catalog::Catalog;
-use engine::time::Timestamp;
+use engine::time::{Timestamp, UtcDay};
 use engine::user::Tier;
 use engine::user::key::entitlement;
 use engine::view::{FillView, PositionView};
@@ -87,6 +87,8 @@ struct Export {
     to: Timestamp,
     /// Rows that may still be written.
     left: u64,
+    /// The first day of the history that is shown, as the head of the response says.
+    shown_from: Option<UtcDay>,
 }
 
 async fn export(call: Call, kind: ExportKind) -> Outcome {
@@ -101,7 +103,7 @@ async fn export(call: Call, kind: ExportKind) -> Outcome {
     if entitlement(call.caller().grant, call.now) == Tier::Free {
         return Err(Refusal::upgrade("export.csv", &call.front().settings.http.upgrade_url));
     }
-    let export = Export {
+    let mut export = Export {
         edge: Rc::clone(&call.edge),
         user: call.caller().user,
         kind,
@@ -110,9 +112,11 @@ async fn export(call: Call, kind: ExportKind) -> Outcome {
         from,
         to,
         left: call.front().settings.export.max_rows,
+        shown_from: None,
     };
     // The first page refuses a wallet that is not the caller's, while the status is not sent yet.
     let first = export.page(None, call.now).await?;
+    export.shown_from = export.edge.app.reads.history_from(export.user);
     let attachment = HeaderValue::from_static(match kind {
         ExportKind::Trades => "attachment; filename=\"trades.csv\"",
         ExportKind::Settlements => "attachment; filename=\"settlements.csv\"",
@@ -182,6 +186,11 @@ impl Export {
                     Truncated
                 })?,
             };
+            // Later pages may lack what was cut since, which the head does not say.
+            if self.edge.app.reads.history_from(self.user) != self.shown_from {
+                tracing::warn!(user = %self.user, "an export ended early: the history was cut meanwhile, and its connection is closed");
+                return Err(Truncated);
+            }
         }
     }
 

@@ -334,3 +334,53 @@ fn refusals_follow_the_order_of_the_checks() {
     assert_eq!(cut, Some(Truncated));
     println!("refused exports: {} cases", 2 * rows.len() + 1);
 }
+
+/// A page that may lack what was cut since the head was sent ends the export: it is not taken for a whole one.
+#[test]
+fn an_export_across_a_cut_is_not_taken_for_a_whole_one() {
+    let day = UtcDay(20_000);
+    let mut cases = 0;
+    // (the page at which history is cut, whether that of another user, whether the head says so, whether the body is whole)
+    for (at, is_other, is_said, is_whole) in [
+        (0, false, false, true),
+        (1, false, true, true),
+        (2, false, false, false),
+        (3, false, false, false),
+        (2, true, false, true),
+    ] {
+        let town = Town::with(PAID);
+        let key = town.key(Tier::Pro, Permissions::Read);
+        let (row, shown, mut pages) = (fill(&town), town.shown.clone(), 0);
+        town.shard(move |user, command| {
+            let Command::Query(Query::FillSpan(span)) = command else { panic!("{command:?}") };
+            pages += 1;
+            if pages == at {
+                shown.set(day, [if is_other { UserId(user.0 + 1) } else { user }]);
+            }
+            let below = span.before.map_or(301, |before| before.0);
+            let ids: Vec<u64> = (1..below).rev().take(span.limit).collect();
+            let next = ids.last().copied().filter(|last| *last > 1);
+            let mut rows = vec![row.clone(); ids.len()];
+            rows.iter_mut().zip(ids).for_each(|(row, id)| row.fill.id = TradeId(id));
+            Ok(Answer::FillSpan(HistoryPage { rows, next }))
+        });
+        let request = hyper::Request::builder().uri("/v1/export/trades.csv").header("host", "test");
+        let request = request.header("x-api-key", &key).body(Full::new(bytes::Bytes::new())).expect("sound");
+        let (head, body) = run(async {
+            let answer = respond(Rc::clone(&town.edge), IpAddr::from([1, 2, 3, 4]), request, None).await;
+            let (head, body) = answer.into_parts();
+            (head, body.collect().await.map(|body| body.to_bytes()))
+        });
+        let said = head.headers.get("x-svc-history-from").map(|day| day.to_str().expect("ASCII").to_owned());
+        assert_eq!(said, is_said.then(|| day.text()), "cut at page {at}");
+        match body {
+            Ok(body) => {
+                assert!(is_whole, "cut at page {at}");
+                assert_eq!(body.iter().filter(|byte| **byte == b'\n').count(), 301, "cut at page {at}");
+            }
+            Err(error) => assert!(!is_whole && error == Truncated, "cut at page {at}"),
+        }
+        cases += 1;
+    }
+    println!("exports across a cut: {cases} cases");
+}

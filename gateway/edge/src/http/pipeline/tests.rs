@@ -8,6 +8,7 @@ use engine::command::{Answer, Command, CreateUser};
 use engine::fact;
 use engine::id::{KeyId, UserId};
 use engine::mutation::Mutation;
+use engine::time::UtcDay;
 use engine::user::{Permissions, Tier};
 use host::secret::Secret;
 use http_body_util::Full;
@@ -39,7 +40,19 @@ fn never_ends(_: Call) -> super::super::route::Running {
     Box::pin(std::future::pending())
 }
 
+/// Cuts the history of the caller, as it may happen while an answer is made.
+fn cuts(call: Call) -> super::super::route::Running {
+    Box::pin(async move {
+        let (user, ended) = (call.caller().user, &call.edge.app.reads.ended);
+        ended.history_from().expect("a world has one").set(UtcDay(20_000), [user]);
+        Ok(Reply::object(|_| {}))
+    })
+}
+
 const TABLE: &[Route] = &[
+    Route::get("/v1/cuts", "cuts").shows_history().auth(Auth::Key).needs(Permission::Read).run(cuts),
+    Route::get("/v1/cuts-alone", "cuts_alone").auth(Auth::Key).needs(Permission::Read).run(cuts),
+    Route::get("/v1/lists", "lists").shows_history().auth(Auth::Key).needs(Permission::Read).run(echo),
     Route::get("/v1/public", "public").run(echo),
     Route::get("/v1/book", "book").no_store().run(echo),
     Route::get("/v1/health", "health").rate(RateClass::Exempt).no_store().run(echo),
@@ -93,6 +106,32 @@ fn every_answer_has_a_request_id_and_every_refusal_a_code() {
     );
     let answer = world.send("GET", "/v1/nothing", &[("x-svc-verbose", "on")], "");
     assert_eq!(answer.json().as_object().unwrap().len(), 2);
+}
+
+/// The head says from when on history is shown, also if it was cut while the answer was made.
+#[test]
+fn a_cut_while_an_answer_is_made_is_said() {
+    let day = UtcDay(20_000).text();
+    let mut cases = 0;
+    // (targets in turn, and what the head of the last one says)
+    for (targets, is_said) in [
+        (&["/v1/lists"][..], false),
+        (&["/v1/cuts"], true),
+        (&["/v1/cuts-alone"], false),
+        (&["/v1/cuts-alone", "/v1/lists"], true),
+        (&["/v1/cuts", "/v1/read"], false),
+    ] {
+        let world = world();
+        let (key, other) = (world.key(Tier::Free, Permissions::Read), world.key(Tier::Free, Permissions::Read));
+        let answers: Vec<Answered> =
+            targets.iter().map(|target| world.send("GET", target, &[("x-api-key", &key)], "")).collect();
+        let last = answers.last().expect("one");
+        assert_eq!((last.status, last.header("x-svc-history-from")), (200, is_said.then_some(&*day)), "{targets:?}");
+        let of_other = world.send("GET", "/v1/lists", &[("x-api-key", &other)], "");
+        assert_eq!((of_other.status, of_other.header("x-svc-history-from")), (200, None), "{targets:?}");
+        cases += 2;
+    }
+    println!("cuts while an answer is made: {cases} cases");
 }
 
 #[test]

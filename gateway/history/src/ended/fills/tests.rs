@@ -1,10 +1,11 @@
 use super::*;
 use crate::ended::EndedStore;
 use crate::ended::rows::{Head, put_head};
-use crate::ended::testing::{LOG, MARKETS, Placed, World, world};
+use crate::ended::testing::{LOG, MARKETS, Placed, World, world, world_of_days};
 use crate::store::Store;
 use engine::departed::{Departed as _, put_order};
 use engine::id::{TradeId, UserId};
+use engine::time::HOUR;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const USER: UserId = UserId(3);
@@ -177,4 +178,100 @@ fn a_list_that_is_given_up_ends() {
 
 fn drop_row<T>(row: Result<T, StoreError>) -> Result<(), StoreError> {
     row.map(drop)
+}
+
+/// A day that is cut between the fills of a piece and their orders is passed over; older fills whose order ended later are
+/// listed.
+#[test]
+fn a_cut_while_fills_are_read_does_not_end_the_list() {
+    let mut world = world_of_days(1, 1, 0, HOUR);
+    let long = world.rest(USER, 0, 3);
+    world.fill_resting(USER, long, 1);
+    for _ in 0..300 {
+        world.place(USER, &Placed { market: 1, fills: vec![1], ..Placed::default() });
+    }
+    world.fill_resting(USER, long, 2);
+    let user = world.users.get(USER).expect("a user");
+    let all: Vec<u64> = user.fills().iter().rev().map(|fill| fill.id.0).collect();
+    let of_long: Vec<u64> = user.fills().iter().rev().filter(|fill| fill.order == long).map(|fill| fill.id.0).collect();
+    let day = user.order(long).and_then(|order| order.ended_at()).expect("it has ended").day();
+    assert_eq!((all.len(), of_long.len(), of_long[1]), (302, 2, all[301]));
+    let place = tempfile::tempdir().expect("a folder");
+    drop(store(place.path(), &world));
+    let (mut cases, mut shortened) = (0, 0);
+    for at in 0.. {
+        let store = EndedStore::open(place.path(), 4 << 20).expect("a sound store");
+        let asked = AtomicUsize::new(0);
+        let cuts = || {
+            if asked.fetch_add(1, Ordering::Relaxed) == at {
+                store.hide_before(day);
+            }
+            false
+        };
+        let of = store.reader(LOG).of(USER, 5).until(&cuts);
+        let found: Vec<u64> = of.fills(None).map(|row| row.expect("readable").0.id.0).collect();
+        let kept: Vec<u64> = found.iter().copied().filter(|id| of_long.contains(id)).collect();
+        assert_eq!(kept, of_long, "cut before read {at}");
+        let others = found.iter().filter(|id| !of_long.contains(id));
+        let newest = all.iter().filter(|id| !of_long.contains(id));
+        assert!(others.eq(newest.take(found.len() - 2)), "the newest ones, until the cut");
+        if asked.into_inner() <= at {
+            assert_eq!(found, all, "it was not cut");
+            break;
+        }
+        cases += 1;
+        shortened += usize::from(found.len() < all.len());
+    }
+    println!("cuts while fills are read: {cases} cases, {shortened} of them hid fills");
+    assert!(shortened > 5, "{shortened}");
+}
+
+/// After a cut a missing row is an error, if the row below it shows that it is not of a day that was cut.
+#[test]
+fn a_missing_row_of_a_kept_day_is_an_error() {
+    let world = world_of_days(9, 1, 120, 2 * HOUR);
+    let user = world.users.get(USER).expect("a user");
+    let ended = |id: OrderId| user.order(id).and_then(|order| order.ended_at()).expect("it has ended").day();
+    let days: Vec<UtcDay> = user.orders().iter().map(|order| ended(order.id)).collect();
+    let (first, last) = (*days.iter().min().expect("orders"), *days.iter().max().expect("orders"));
+    let day = UtcDay(u32::midpoint(first.0, last.0));
+    let place = tempfile::tempdir().expect("a folder");
+    let store = store(place.path(), &world);
+    store.hide_before(day);
+    let of = store.reader(LOG).of(USER, 5);
+    let orders: Vec<_> = user.orders().iter().map(|order| (order.id.0, order.id, order.created_at)).collect();
+    let fills: Vec<_> = user.fills().iter().map(|fill| (fill.id.0, fill.order, fill.at)).collect();
+    let (mut errors, mut cut, mut unknown) = (0, 0, 0);
+    for (space, rows) in [(Space::Orders, orders), (Space::Fills, fills)] {
+        for (at, (object, order, _)) in rows.iter().enumerate() {
+            let spaces = &store.opened().expect("open").spaces;
+            let key = object_key(USER, *object);
+            let sound = spaces.get(space, &key).expect("readable").expect("it is there");
+            spaces.remove(space, &key);
+            let found = match space {
+                Space::Orders => of.left(*order).map(drop_found),
+                _ => of.left_fill(TradeId(*object)).map(drop_found),
+            };
+            let below = rows[..at].iter().rev().find(|(_, order, _)| ended(*order) >= day);
+            let is_young = below.is_some_and(|(_, _, began)| began.day() >= day);
+            match found {
+                Err(error) => {
+                    assert!(is_young && matches!(error, StoreError::Damaged(_)), "{object}: {error}");
+                    errors += 1;
+                }
+                Ok(is_found) => {
+                    assert!(!is_young && !is_found, "{object}");
+                    cut += usize::from(ended(*order) < day);
+                    unknown += usize::from(ended(*order) >= day);
+                }
+            }
+            spaces.put(space, &key, &sound);
+        }
+    }
+    println!("missing rows after a cut: {errors} errors, {cut} of days that were cut, {unknown} that are not known");
+    assert!(errors > 50 && cut > 50 && (1..20).contains(&unknown), "{errors} {cut} {unknown}");
+}
+
+fn drop_found<T>(found: Option<T>) -> bool {
+    found.is_some()
 }

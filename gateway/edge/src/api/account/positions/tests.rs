@@ -167,3 +167,63 @@ fn a_part_that_cannot_be_read_cuts_the_list_off() {
     }
     println!("lists of positions that are cut off: {cases} cases");
 }
+
+/// As an export: a part that may lack what was cut since the head was sent ends the list.
+#[test]
+fn a_list_across_a_cut_is_not_taken_for_a_whole_one() {
+    let day = UtcDay(20_000);
+    let mut cases = 0;
+    // (the part at which history is cut, whether there is an envelope, whether the head says so, whether the list is whole)
+    for (at, envelope, is_said, is_whole) in [
+        (0, false, false, true),
+        (1, false, false, false),
+        (2, false, false, false),
+        // All parts are counted before the head.
+        (0, true, false, true),
+        (1, true, true, true),
+        (2, true, true, true),
+        (3, true, false, false),
+        (4, true, false, false),
+    ] {
+        let town = Town::new();
+        let (row, shown, mut parts) = (position(&town, 1, false), town.shown.clone(), 0);
+        let all = CLOSED_FIRST as u64 + 100;
+        town.shard(move |user, command| {
+            let rows = |ids: &[u64]| {
+                let mut rows = vec![row.clone(); ids.len()];
+                rows.iter_mut().zip(ids).for_each(|(row, id)| row.position.id = PositionId(*id));
+                rows
+            };
+            match command {
+                Command::Query(Query::Positions { .. }) => {
+                    let ids: Vec<u64> = (1..=all).rev().take(CLOSED_FIRST).collect();
+                    Ok(Answer::Positions(rows(&ids)))
+                }
+                Command::Query(Query::EpisodeSpan(span)) => {
+                    parts += 1;
+                    if parts == at {
+                        shown.set(day, [user]);
+                    }
+                    let ids: Vec<u64> = (1..span.before.expect("after the first answer").0).rev().take(50).collect();
+                    let next = ids.last().copied().filter(|last| *last > 1);
+                    Ok(Answer::EpisodeSpan(HistoryPage { rows: rows(&ids), next }))
+                }
+                other => panic!("{other:?}"),
+            }
+        });
+        let target = format!("/v1/account/positions?envelope={envelope}");
+        let request = hyper::Request::builder().uri(target).header("host", "test").header("x-api-key", &town.key);
+        let request = request.body(Full::new(bytes::Bytes::new())).expect("sound");
+        let (head, body) = run(async {
+            let answer = respond(Rc::clone(&town.edge), IpAddr::from([1, 2, 3, 4]), request, None).await;
+            let (head, body) = answer.into_parts();
+            (head, body.collect().await.map(drop))
+        });
+        let said = head.headers.get("x-svc-history-from").map(|day| day.to_str().expect("ASCII").to_owned());
+        assert_eq!(said, is_said.then(|| day.text()), "cut at part {at}, envelope {envelope}");
+        let expected = if is_whole { Ok(()) } else { Err(Truncated) };
+        assert_eq!(body, expected, "cut at part {at}, envelope {envelope}");
+        cases += 1;
+    }
+    println!("lists across a cut: {cases} cases");
+}

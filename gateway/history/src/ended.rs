@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `rows.rs` | keys and values as bytes |
 //! | `manifest.rs` | what is known of the rows as a whole, and how it survives a crash |
+//! | `course.rs` | whether the rows are those of the log |
 //! | `writer.rs` | a move: rows into the keyspaces, durably, and the manifest last |
 //! | `cutting.rs` | the oldest days: hidden, and removed later |
 //! | `check.rs` | the check of every row |
@@ -30,6 +31,7 @@ mod testing;
 mod writer;
 
 pub(crate) use check::{Check, Counted, count};
+pub use course::{CrcOf, Upto};
 pub use cutting::Room;
 pub(crate) use manifest::{Manifest, row_hash};
 pub use reader::{EndedOf, EndedReader};
@@ -44,7 +46,7 @@ use engine::time::{Timestamp, UtcDay};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How long [`EndedStore::withdraw`] waits for reads, and looks.
@@ -59,6 +61,10 @@ pub struct EndedStore {
     shown_from: Arc<AtomicU32>,
     /// Something could not be made durable: what was written before it may be lost with a power cut.
     failed_sync: Arc<AtomicBool>,
+    /// A write has found no room since the database was opened: this is why it takes no writes now, if it does not.
+    was_full: Arc<AtomicBool>,
+    /// What the rows are compared with when they are opened.
+    crc_of: Arc<OnceLock<CrcOf>>,
 }
 
 /// What an [`EndedStore`] is now.
@@ -97,6 +103,8 @@ impl EndedStore {
             state: Arc::new(RwLock::new(State::Opening)),
             shown_from: Arc::default(),
             failed_sync: Arc::default(),
+            was_full: Arc::default(),
+            crc_of: Arc::default(),
         }
     }
 
@@ -117,18 +125,23 @@ impl EndedStore {
         }
         let store = EndedStore::opening();
         let opened = Opened::new(Store::open_existing(folder, cache_bytes)?.spaces()?)?;
-        store.show(opened);
+        store.show(opened)?;
         Ok(store)
     }
 
     /// From now on these tables are read.
-    fn show(&self, opened: Opened) {
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`] if they are not those of the log.
+    fn show(&self, opened: Opened) -> Result<(), StoreError> {
         if let Some(manifest) = opened.manifest() {
+            self.is_of_the_log(&manifest)?;
             self.hide_before(manifest.kept_from);
             // It is durable: a merge may remove what it leaves out.
             opened.spaces.remove_before(manifest.kept_from);
         }
         self.set(State::Open(Arc::new(opened)));
+        Ok(())
     }
 
     /// From now on readers pass over rows whose orders and positions ended before this day. The latest day counts.
@@ -148,6 +161,15 @@ impl EndedStore {
 
     fn has_failed_sync(&self) -> bool {
         self.failed_sync.load(Ordering::Relaxed)
+    }
+
+    /// A write to the database has found no room on the disk.
+    pub(crate) fn note_full(&self) {
+        self.was_full.store(true, Ordering::Relaxed);
+    }
+
+    fn was_full(&self) -> bool {
+        self.was_full.load(Ordering::Relaxed)
     }
 
     /// Reads the rows that belong to this log.
@@ -218,10 +240,9 @@ impl EndedStore {
 
     /// It was opened, or cannot be used.
     pub(crate) fn publish(&self, spaces: Result<Spaces, StoreError>) {
-        match spaces.and_then(Opened::new) {
-            Ok(opened) => self.show(opened),
-            Err(error) => self.set(State::Unusable(Arc::new(error))),
-        }
+        self.was_full.store(false, Ordering::Relaxed);
+        let shown = spaces.and_then(Opened::new).and_then(|opened| self.show(opened));
+        shown.unwrap_or_else(|error| self.set(State::Unusable(Arc::new(error))));
     }
 
     /// Closes the tables, so that the database can be opened again: until then it is being opened. `false` if a move or a

@@ -140,7 +140,7 @@ impl Tables {
     /// Makes everything durable that was written to the store.
     fn synced(&mut self) -> Result<(), StoreError> {
         let ended = self.ended.clone();
-        self.attempt(|store| store.sync().inspect_err(|_| ended.note_failed_sync()))
+        self.attempt(|store| sync(store, &ended))
     }
 
     /// Writes to the store, which is only read for some time if that fails.
@@ -150,6 +150,9 @@ impl Tables {
         let written = if store.is_busy() { Err(StoreError::Busy) } else { write(store) };
         if written.as_ref().is_err_and(|error| !matches!(error, StoreError::Busy)) {
             self.failed = Some(Instant::now());
+        }
+        if written.as_ref().is_err_and(StoreError::is_full) {
+            self.ended.note_full();
         }
         written
     }
@@ -355,7 +358,7 @@ impl Prices {
         tables.attempt(|store| {
             put_all(store, Table::Hours, folded, &self.about)?;
             store.write(Batch::default(), about.clone())?;
-            store.sync().inspect_err(|_| ended.note_failed_sync())?;
+            sync(store, &ended)?;
             store.settle()
         })?;
         (self.about.minutes_from, self.about.hours_from) = (about.minutes_from, about.hours_from);
@@ -403,6 +406,11 @@ impl Prices {
         found.buckets = rows.map(|(start, candle)| Bucket { start, candle }).collect();
         found
     }
+}
+
+/// Makes everything durable; after a failure no ended row moves any more.
+fn sync(store: &Store, ended: &EndedStore) -> Result<(), StoreError> {
+    store.sync().inspect_err(|_| ended.note_failed_sync())
 }
 
 /// Writes rows of open hours, and what is known with them.

@@ -122,6 +122,9 @@ pub struct Store {
     /// Busy, in a test.
     #[cfg(test)]
     pub is_held: bool,
+    /// Syncs fail, in a test.
+    #[cfg(test)]
+    pub fails_sync: bool,
 }
 
 /// Rows that are written together.
@@ -246,6 +249,8 @@ impl Store {
             cut_bytes: 0,
             #[cfg(test)]
             is_held: false,
+            #[cfg(test)]
+            fails_sync: false,
         };
         store.keep();
         Ok(store)
@@ -364,6 +369,10 @@ impl Store {
     /// # Errors
     /// As [`Store::write`].
     pub fn sync(&self) -> Result<(), StoreError> {
+        #[cfg(test)]
+        if self.fails_sync {
+            return Err(StoreError::Io(io::Error::other("as planned")));
+        }
         self.db.persist(PersistMode::SyncAll)?;
         self.keep();
         Ok(())

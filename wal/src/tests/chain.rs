@@ -1,7 +1,7 @@
 //! The checksum of one record, found without reading the log.
 
 use super::*;
-use crate::{Storage as _, record_crc, segments};
+use crate::{record_crc, segments};
 
 #[test]
 fn the_checksum_of_every_record_is_found() {
@@ -54,10 +54,7 @@ fn logs_that_part_have_other_checksums() {
     running.syncer.turn().expect("no failure");
     drop(running);
     one.kill();
-    let other = Faults::new(33);
-    for (name, _) in one.list().expect("readable") {
-        other.put(&name, &one.contents(&name).expect("the file is there"));
-    }
+    let other = one.copy(33);
     let ends = [(&one, b"this way"), (&other, b"that way")].map(|(world, parting)| {
         let (mut running, _) = start(world, false).expect("a sound log");
         let parted = append(&mut running, parting).0;

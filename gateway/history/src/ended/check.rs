@@ -170,7 +170,7 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
                 }
                 is_of_day(order.order.ended_at(), day)?;
                 // An interrupted move wrote the order, and not yet what names it.
-                let is_interrupted = self.manifest.as_ref().is_some_and(|known| known.interrupted.contains(&lsn));
+                let is_interrupted = self.manifest.as_ref().is_some_and(|known| known.interrupted.contains_key(&lsn));
                 if is_interrupted { Ok(()) } else { self.is_named(user, &order) }
             }
             Space::Positions => {

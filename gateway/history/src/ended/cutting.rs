@@ -48,7 +48,8 @@ pub(super) struct Sweeping {
     day: UtcDay,
     /// How many were known when it began.
     rows: u64,
-    over: Receiver<Result<(), StoreError>>,
+    /// Keyspaces that were not merged, since another merge had files of them.
+    over: Receiver<Result<Vec<Space>, StoreError>>,
 }
 
 impl EndedStore {
@@ -72,12 +73,15 @@ impl EndedStore {
         Ok(Room { stays, days: days.collect() })
     }
 
-    /// Merges each keyspace whose rows are removed. The tables are let go in between.
-    fn sweep(&self) -> Result<(), StoreError> {
-        Space::ALL
-            .into_iter()
-            .filter(|space| space.is_cut())
-            .try_for_each(|space| self.opened()?.spaces.merge_all_of(space))
+    /// Merges these keyspaces, and returns those that were passed over. The tables are let go in between.
+    fn sweep(&self, spaces: Vec<Space>) -> Result<Vec<Space>, StoreError> {
+        let mut left = Vec::new();
+        for space in spaces {
+            if !self.opened()?.spaces.merge_all_of(space)? {
+                left.push(space);
+            }
+        }
+        Ok(left)
     }
 }
 
@@ -118,7 +122,12 @@ impl EndedWriter {
         if let Some(sweeping) = &self.sweeping {
             match sweeping.over.try_recv() {
                 Err(TryRecvError::Empty) => return Ok(false),
-                Ok(Ok(())) => {}
+                Ok(Ok(left)) if left.is_empty() => {}
+                Ok(Ok(left)) => {
+                    let (day, rows) = (sweeping.day, sweeping.rows);
+                    self.sweep(day, rows, left)?;
+                    return Ok(false);
+                }
                 Ok(Err(error)) => return Err(self.give_up(error)),
                 // It panicked.
                 Err(TryRecvError::Disconnected) => {
@@ -139,7 +148,8 @@ impl EndedWriter {
             return Ok(has_ended);
         }
         if manifest.unswept > 0 && !self.gave_up && is_due(&opened, &manifest, bytes_max) {
-            self.sweep(manifest.kept_from, manifest.unswept)?;
+            let spaces = Space::ALL.into_iter().filter(|space| space.is_cut()).collect();
+            self.sweep(manifest.kept_from, manifest.unswept, spaces)?;
         }
         Ok(has_ended)
     }
@@ -149,12 +159,12 @@ impl EndedWriter {
         error
     }
 
-    fn sweep(&mut self, day: UtcDay, rows: u64) -> Result<(), StoreError> {
+    fn sweep(&mut self, day: UtcDay, rows: u64, spaces: Vec<Space>) -> Result<(), StoreError> {
         let (store, (ended, over)) = (self.store.clone(), sync_channel(1));
         let body = move || {
             lower_priority();
             // The writer may have gone.
-            let _ = ended.send(store.sweep());
+            let _ = ended.send(store.sweep(spaces));
         };
         // The sender is dropped by a panic.
         spawn_spare("history-merge", body, || {})?;
@@ -164,7 +174,9 @@ impl EndedWriter {
 
     /// Replaces the manifest, durably.
     fn set(&mut self, opened: &Opened, manifest: Manifest) -> Result<(), StoreError> {
-        opened.spaces.set_about(&manifest.write()).map_err(|error| self.refuse(error))?;
+        let put = opened.spaces.put_about(&manifest.write());
+        let written = put.and_then(|()| self.sync(&opened.spaces, "cutting"));
+        written.map_err(|error| self.failed(error))?;
         opened.set_manifest(manifest);
         Ok(())
     }

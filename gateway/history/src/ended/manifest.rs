@@ -10,20 +10,21 @@
 //! day. Hashes of signed orders are never removed.
 //!
 //! ```text
-//! about       `ended`     version │ log u128 │ LSN │ first day kept, day up to which rows were removed, rows that were not
-//!                         │ hashes before the cut: rows, sum u64 │ days: day, of each keyspace: rows, sum u64
-//!                         │ a row of the newest addition to each
-//!                         │ move that has begun: LSN, of each keyspace: days of rows added and of rows replaced, a row
-//!                         │ LSNs of interrupted moves
+//! about       `ended`     version │ log u128 │ LSN, checksum of its record │ first day kept, day up to which rows were
+//!                         removed, rows that were not │ hashes before the cut: rows, sum u64
+//!                         │ days: day, of each keyspace: rows, sum u64 │ a row of the newest addition to each
+//!                         │ move that has begun: LSN, checksum, of each keyspace: days of rows added and of rows
+//!                         replaced, a row │ interrupted moves: LSN, checksum
 //!                         │ holes: user, LSN, object, time
 //! ```
 
+use super::course::Upto;
 use crate::row::{read_leb, write_leb};
 use crate::store::{Space, Spaces, StoreError};
 use engine::id::UserId;
 use engine::time::{Timestamp, UtcDay};
 use engine::user::DepartedRows;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Version of a [`Manifest`].
 const VERSION: u8 = 1;
@@ -70,7 +71,7 @@ pub struct Addition {
 /// A move that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moving {
-    pub lsn: u64,
+    pub upto: Upto,
     /// As in [`Space::ALL`].
     pub additions: [Addition; SPACES],
 }
@@ -104,6 +105,8 @@ pub struct Manifest {
     pub log: u128,
     /// Rows that ended up to this LSN and were to move are there.
     pub upto: u64,
+    /// The checksum of its record in the log; `None`: not known.
+    pub crc: Option<u32>,
     /// The first day that is kept: other rows may be there or not, and do not count. Day 0: all are kept.
     pub kept_from: UtcDay,
     /// Rows that ended before this day were removed.
@@ -117,8 +120,8 @@ pub struct Manifest {
     /// A row of the newest addition to each keyspace.
     pub newest: [Option<Probe>; SPACES],
     pub moving: Option<Moving>,
-    /// LSNs of moves that did not end: some keyspaces have their rows.
-    pub interrupted: BTreeSet<u64>,
+    /// Moves that did not end, by their LSN, with the checksum of its record: some keyspaces have their rows.
+    pub interrupted: BTreeMap<u64, Option<u32>>,
     /// Users some of whose rows are missing; user 0: all. [`Manifest::set_holes`] bounds them.
     pub holes: BTreeMap<UserId, Hole>,
 }
@@ -173,6 +176,7 @@ impl Manifest {
         Manifest {
             log,
             upto: 0,
+            crc: None,
             kept_from: UtcDay(0),
             swept_to: UtcDay(0),
             unswept: 0,
@@ -180,7 +184,7 @@ impl Manifest {
             days: BTreeMap::new(),
             newest: Default::default(),
             moving: None,
-            interrupted: BTreeSet::new(),
+            interrupted: BTreeMap::new(),
             holes: BTreeMap::new(),
         }
     }
@@ -258,7 +262,7 @@ impl Manifest {
                 && probe.is_in(spaces, space)?
             {
                 self.add(space, addition)?;
-                self.interrupted.insert(moving.lsn);
+                self.interrupted.insert(moving.upto.lsn, moving.upto.crc);
             }
         }
         while self.interrupted.len() > INTERRUPTED_MAX {
@@ -340,21 +344,22 @@ impl Manifest {
     /// [`StoreError::Damaged`] if there are too many rows to count.
     pub fn end(&mut self) -> Result<(), StoreError> {
         let Some(moving) = self.moving.take() else { return Ok(()) };
-        self.upto = moving.lsn;
+        (self.upto, self.crc) = (moving.upto.lsn, moving.upto.crc);
         Space::ALL.into_iter().zip(moving.additions).try_for_each(|(space, addition)| self.add(space, addition))
     }
 
     /// The LSN before which no move may come.
     pub fn newest_lsn(&self) -> u64 {
-        self.upto.max(self.interrupted.last().copied().unwrap_or(0))
+        self.upto.max(self.interrupted.last_key_value().map_or(0, |(lsn, _)| *lsn))
     }
 
     pub fn write(&self) -> Vec<u8> {
-        let Manifest { log, upto, kept_from, swept_to, unswept, hashes, days, newest, moving, interrupted, holes } =
+        let Manifest { log, upto, crc, kept_from, swept_to, unswept, hashes, days, newest, moving, interrupted, holes } =
             self;
         let mut out = vec![VERSION];
         out.extend_from_slice(&log.to_le_bytes());
-        for number in [*upto, kept_from.0.into(), swept_to.0.into(), *unswept] {
+        put_upto(Upto { lsn: *upto, crc: *crc }, &mut out);
+        for number in [kept_from.0.into(), swept_to.0.into(), *unswept] {
             write_leb(number, &mut out);
         }
         put_total(hashes, &mut out);
@@ -365,8 +370,8 @@ impl Manifest {
         }
         newest.iter().for_each(|probe| put_probe(probe.as_ref(), &mut out));
         out.push(moving.is_some().into());
-        if let Some(Moving { lsn, additions }) = moving {
-            write_leb(*lsn, &mut out);
+        if let Some(Moving { upto, additions }) = moving {
+            put_upto(*upto, &mut out);
             for Addition { added, replaced, probe } in additions {
                 put_days(added, &mut out);
                 put_days(replaced, &mut out);
@@ -374,7 +379,7 @@ impl Manifest {
             }
         }
         write_leb(interrupted.len() as u64, &mut out);
-        interrupted.iter().for_each(|lsn| write_leb(*lsn, &mut out));
+        interrupted.iter().for_each(|(lsn, crc)| put_upto(Upto { lsn: *lsn, crc: *crc }, &mut out));
         write_leb(holes.len() as u64, &mut out);
         for (user, Hole { upto, newest, at }) in holes {
             [user.0, *upto, *newest, at.0].into_iter().for_each(|number| write_leb(number, &mut out));
@@ -409,6 +414,12 @@ impl Probe {
     }
 }
 
+/// The checksum is 0 if it is not known, else one more than it is.
+fn put_upto(Upto { lsn, crc }: Upto, out: &mut Vec<u8>) {
+    write_leb(lsn, out);
+    write_leb(crc.map_or(0, |crc| u64::from(crc) + 1), out);
+}
+
 fn put_total(total: &Total, out: &mut Vec<u8>) {
     write_leb(total.rows, out);
     out.extend_from_slice(&total.sum.to_le_bytes());
@@ -433,7 +444,8 @@ fn put_days(days: &Days, out: &mut Vec<u8>) {
 
 fn take(rest: &mut &[u8]) -> Option<Manifest> {
     let log = u128::from_le_bytes(*split(rest, 16)?.first_chunk()?);
-    let mut manifest = Manifest { upto: read_leb(rest)?, ..Manifest::new(log) };
+    let Upto { lsn, crc } = take_upto(rest)?;
+    let mut manifest = Manifest { upto: lsn, crc, ..Manifest::new(log) };
     (manifest.kept_from, manifest.swept_to) = (take_day(rest)?, take_day(rest)?);
     (manifest.unswept, manifest.hashes) = (read_leb(rest)?, take_total(rest)?);
     for _ in 0..read_leb(rest)? {
@@ -447,7 +459,7 @@ fn take(rest: &mut &[u8]) -> Option<Manifest> {
         *probe = take_probe(rest)?;
     }
     if split(rest, 1)? == [1] {
-        let mut moving = Moving { lsn: read_leb(rest)?, additions: Default::default() };
+        let mut moving = Moving { upto: take_upto(rest)?, additions: Default::default() };
         for addition in &mut moving.additions {
             *addition = Addition { added: take_days(rest)?, replaced: take_days(rest)?, probe: take_probe(rest)? };
         }
@@ -455,7 +467,8 @@ fn take(rest: &mut &[u8]) -> Option<Manifest> {
     }
     let count = read_leb(rest)?;
     for _ in 0..count {
-        manifest.interrupted.insert(read_leb(rest)?);
+        let Upto { lsn, crc } = take_upto(rest)?;
+        manifest.interrupted.insert(lsn, crc);
     }
     let count = read_leb(rest)?;
     for _ in 0..count {
@@ -464,6 +477,15 @@ fn take(rest: &mut &[u8]) -> Option<Manifest> {
         manifest.holes.insert(user, hole);
     }
     Some(manifest)
+}
+
+fn take_upto(rest: &mut &[u8]) -> Option<Upto> {
+    let lsn = read_leb(rest)?;
+    let crc = match read_leb(rest)? {
+        0 => None,
+        more => Some(u32::try_from(more - 1).ok()?),
+    };
+    Some(Upto { lsn, crc })
 }
 
 fn take_total(rest: &mut &[u8]) -> Option<Total> {

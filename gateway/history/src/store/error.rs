@@ -19,6 +19,8 @@ pub enum StoreError {
     InUse,
     /// Writing is refused for now: the engine does not keep up.
     Busy,
+    /// An earlier write of its database has failed: nothing is written until it is opened again.
+    Closed,
     /// It is not open yet.
     Opening,
     /// It could not be opened, for this reason.
@@ -41,6 +43,18 @@ pub enum StoreError {
     Refused(Arc<str>),
 }
 
+impl StoreError {
+    /// Whether the disk, or its quota, has no room. A later attempt may find some.
+    pub fn is_full(&self) -> bool {
+        matches!(self, StoreError::Io(error) if is_full(error))
+    }
+}
+
+/// The same of an error of the system.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -49,6 +63,7 @@ impl fmt::Display for StoreError {
             StoreError::Later(what) => write!(f, "it was written by a later program: {what}"),
             StoreError::InUse => f.write_str("it is in use by another process"),
             StoreError::Busy => f.write_str("tables are not written to disk fast enough"),
+            StoreError::Closed => f.write_str("an earlier write failed"),
             StoreError::Opening => f.write_str("it is not open yet"),
             StoreError::Unusable(why) => write!(f, "it cannot be used: {why}"),
             StoreError::Missing => f.write_str("its ended rows are missing"),
@@ -96,7 +111,7 @@ impl From<fjall::Error> for StoreError {
             {
                 StoreError::Io(error)
             }
-            fjall::Error::Poisoned => StoreError::Io(io::Error::other("an earlier write failed")),
+            fjall::Error::Poisoned => StoreError::Closed,
             fjall::Error::Locked => StoreError::InUse,
             fjall::Error::JournalRecovery(why) => StoreError::Journal(format!("{why} of a journal")),
             error => StoreError::Damaged(error.to_string()),

@@ -1,24 +1,11 @@
 use super::*;
-use crate::ended::testing::{LOG, World, all_agree, world_of_days};
+use crate::ended::testing::{LOG, World, all_agree, copied, create, kills, open, sound, world_of_days};
 use crate::ended::{Counted, count};
-use crate::store::Store;
-use crate::testing::{copy, copy_running};
+use crate::testing::copy;
 use engine::departed::{Departed as _, Leaving};
 use engine::time::{HOUR, Timestamp};
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-const CACHE_BYTES: u64 = 4 << 20;
-
-fn create(folder: &Path) -> EndedStore {
-    drop(Store::open(folder, CACHE_BYTES).expect("a new store"));
-    open(folder)
-}
-
-fn open(folder: &Path) -> EndedStore {
-    EndedStore::open(folder, CACHE_BYTES).expect("a sound store")
-}
 
 fn days(world: &World) -> (UtcDay, UtcDay) {
     let ends = world.users.iter().flat_map(|user| user.orders().iter()).filter_map(|order| order.ended_at());
@@ -68,10 +55,6 @@ fn counted(store: &EndedStore) -> [Counted; Space::ALL.len()] {
     let opened = store.opened().expect("open");
     let manifest = opened.manifest();
     Space::ALL.map(|space| count(&opened.spaces, space, manifest.as_deref()).expect("readable"))
-}
-
-fn sound(folder: &Path, what: &str) {
-    assert_eq!(crate::check(folder).expect("it can be opened").damages, [], "{what}");
 }
 
 /// Moves and cuts in turn: answers are those of the whole state without the days that were cut, before rows are removed,
@@ -147,28 +130,17 @@ fn a_kill_during_a_cut_changes_nothing() {
     let store = create(place.path());
     let some = world.some(50);
     store.writer(LOG).write(&world.users, &some, 10).expect("written");
-    let copies: Arc<Mutex<Vec<(String, tempfile::TempDir)>>> = Arc::default();
-    let keep = |step: &str, copies: &Mutex<Vec<_>>, from: &Path| {
-        let copy = tempfile::tempdir().expect("a folder");
-        copy_running(from, copy.path());
-        copies.lock().expect("not poisoned").push((step.to_owned(), copy));
-    };
     let mut writer = store.writer(LOG);
-    let (into, from) = (copies.clone(), place.path().to_owned());
-    writer.watch = Some(Box::new(move |step| {
-        keep(step, &into, &from);
-        Ok(())
-    }));
-    writer.write(&world.users, &world.all(), 20).expect("written");
-    writer.watch = None;
+    let mut copies = kills(place.path(), &mut writer, |writer| {
+        writer.write(&world.users, &world.all(), 20).expect("written");
+    });
     writer.cut(day).expect("cut");
-    keep("cut", &copies, place.path());
+    copies.push(("cut".to_owned(), copied(place.path())));
     for space in Space::ALL.into_iter().filter(|space| space.is_cut()) {
-        store.opened().expect("open").spaces.merge_all_of(space).expect("merged");
-        keep(&format!("merged {}", space.name()), &copies, place.path());
+        assert!(store.opened().expect("open").spaces.merge_all_of(space).expect("merged"));
+        copies.push((format!("merged {}", space.name()), copied(place.path())));
     }
     drop((writer, store));
-    let copies = std::mem::take(&mut *copies.lock().expect("not poisoned"));
     let (mut cases, all) = (0, world.all());
     for (step, of) in &copies {
         // Cut before the move is repeated, or after it; then everything is the same.
@@ -213,6 +185,33 @@ fn sweep_if_any(writer: &mut EndedWriter) {
     }
 }
 
+/// Merges that the engine passes over, as another merge has some of the files: they are repeated until every row before the
+/// cut is removed, and only then the removal has ended.
+#[test]
+fn a_merge_that_is_passed_over_is_repeated() {
+    let mut cases = 0;
+    for passed_over in [0, 1, 2, 5, 6, 11] {
+        let place = tempfile::tempdir().expect("a folder");
+        let world = world_of_days(10, 3, 60, 3 * HOUR);
+        let (first, last) = days(&world);
+        let day = UtcDay(u32::midpoint(first.0, last.0));
+        let store = create(place.path());
+        let mut writer = store.writer(LOG);
+        writer.write(&world.users, &world.all(), 5).expect("written");
+        assert!(writer.cut(day).expect("cut") > 0);
+        let before = counted(&store);
+        store.opened().expect("open").spaces.skipped.store(passed_over, Ordering::Relaxed);
+        sweep(&mut writer);
+        for ((space, before), after) in Space::ALL.into_iter().zip(before).zip(counted(&store)) {
+            assert_eq!(after, Counted { cut_rows: 0, ..before }, "{}, {passed_over} passed over", space.name());
+        }
+        let manifest = store.opened().expect("open").manifest().expect("rows");
+        assert_eq!((manifest.swept_to, manifest.unswept), (day, 0));
+        cases += agrees(&world, &store, &world.all(), day, 5, "removed");
+    }
+    println!("merges that are passed over: {cases} cases");
+}
+
 /// What cannot be cut now is hidden all the same, and cut later.
 #[test]
 fn a_busy_store_is_cut_later() {
@@ -225,10 +224,10 @@ fn a_busy_store_is_cut_later() {
     assert_eq!(writer.cut(first).expect("without rows there is nothing to note"), 0);
     writer.write(&world.users, &world.all(), 5).expect("written");
     let held = store.opened().expect("open").spaces.is_held.clone();
-    held.store(true, std::sync::atomic::Ordering::Relaxed);
+    held.store(true, Ordering::Relaxed);
     assert!(matches!(writer.cut(day), Err(StoreError::Busy)));
     let cases = agrees(&world, &store, &world.all(), day, 5, "busy");
-    held.store(false, std::sync::atomic::Ordering::Relaxed);
+    held.store(false, Ordering::Relaxed);
     assert!(writer.cut(day).expect("cut") > 0);
     // Another log's writer changes nothing.
     assert!(matches!(store.writer(LOG + 1).cut(last), Err(StoreError::Foreign)));

@@ -1,15 +1,14 @@
 use super::*;
 use crate::ended::manifest::Total;
-use crate::ended::testing::{LOG, World, all_agree, world};
-use crate::ended::{EndedOf, EndedStore};
-use crate::store::{FOLDER, Store};
+use crate::ended::EndedOf;
+use crate::ended::testing::{LOG, World, all_agree, create, open, sound, world};
+use crate::store::FOLDER;
 use crate::testing::copy;
 use engine::departed::Departed as _;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-const CACHE_BYTES: u64 = 4 << 20;
 const UPTO: u64 = 50;
 
 /// A world, the same after all of its ended rows have left, and a store with them.
@@ -25,8 +24,7 @@ fn case(seed: u64, users: u64, orders: u64) -> Case {
     let (whole, gone) = (world(seed, users, orders), world(seed, users, orders));
     let left = whole.all();
     let store = tempfile::tempdir().expect("a folder");
-    drop(Store::open(store.path(), CACHE_BYTES).expect("a new store"));
-    let ended = EndedStore::open(store.path(), CACHE_BYTES).expect("a sound store");
+    let ended = create(store.path());
     let mut writer = ended.writer(LOG);
     for (part, lsn) in [(0, 20), (1, 30), (2, UPTO)] {
         let of_part = |id: u64| id / 64 % 3 == part;
@@ -61,7 +59,7 @@ fn stores(folders: &[&Path]) -> Sources<'static> {
 }
 
 fn reader(folder: &Path) -> impl Fn(UserId) -> EndedOf<'static> + use<> {
-    let reader = EndedStore::open(folder, CACHE_BYTES).expect("a sound store").reader(LOG);
+    let reader = open(folder).reader(LOG);
     move |user| reader.of(user, UPTO)
 }
 
@@ -148,7 +146,7 @@ fn agrees_until(found: &[Result<u64, StoreError>], expected: &[u64], what: &str)
 #[test]
 fn whole_sources_make_a_whole_store() {
     let case = case(21, 3, 150);
-    let expected = EndedStore::open(case.store.path(), CACHE_BYTES).expect("sound").opened().expect("open").manifest();
+    let expected = open(case.store.path()).opened().expect("open").manifest();
     let expected = expected.expect("rows").days.clone();
     // Half of the files each; which keyspaces they are of is not known.
     let halves = [0, 1].map(|half| {
@@ -177,14 +175,14 @@ fn whole_sources_make_a_whole_store() {
         let of = reader(place.path());
         cases += all_agree(&case.whole, &of, &case.left, name);
         drop(of);
-        let manifest = EndedStore::open(place.path(), CACHE_BYTES).expect("sound").opened().expect("open").manifest();
+        let manifest = open(place.path()).opened().expect("open").manifest();
         let days = manifest.expect("rows").days.clone();
         let rows = |days: &BTreeMap<UtcDay, [Total; Space::ALL.len()]>| {
             days.iter().map(|(day, totals)| (*day, totals.map(|total| total.rows))).collect::<Vec<_>>()
         };
         assert_eq!(rows(&days), rows(&expected), "{name}");
         assert!(!has_lsns || name == "both" || days == expected, "{name}: the same bytes");
-        assert_eq!(crate::check(place.path()).expect("it can be opened").damages, [], "{name}");
+        sound(place.path(), name);
         cases += 1;
     }
     // Nothing at all: every row is missing, and said so.
@@ -284,7 +282,7 @@ fn what_leaves_later_is_found() {
     };
     let later: Vec<OrderId> = (0..40).map(|_| case.whole.place(user, &placed())).collect();
     let leaving = Leaving { user, orders: later.clone(), positions: Vec::new() };
-    let store = EndedStore::open(place.path(), CACHE_BYTES).expect("sound");
+    let store = open(place.path());
     store.fits(LOG, UPTO, UPTO).expect("it is of the log and the state");
     store.writer(LOG).write(&case.whole.users, &[leaving], UPTO + 5).expect("written");
     let of = store.reader(LOG).of(user, UPTO + 5);

@@ -13,6 +13,7 @@ pub use sink::{Folder, Sink, Stream, TarFile};
 pub(crate) use sink::{sync_folders, sync_parent};
 
 use crate::check;
+use crate::fitting::checksums;
 use ::history::{EndedStore, StoreError, StoreFile};
 use engine::shard::digest;
 use engine::time::Timestamp;
@@ -205,7 +206,10 @@ impl Source {
         }
         let departed_upto = state.users.iter().map(Users::departed_upto).max().unwrap_or(0);
         if departed_upto > 0 {
-            let ended = EndedStore::open(&directory.join("history"), CACHE_BYTES);
+            let ended = EndedStore::open(&directory.join("history"), CACHE_BYTES).and_then(|ended| {
+                ended.continues(checksums(storage.clone(), report.lsn.0))?;
+                Ok(ended)
+            });
             fits(ended, &origin, departed_upto, report.lsn)?;
         }
         let history_left_out = may_be_left_out(history(directory, &mut files), departed_upto > 0)?;

@@ -21,7 +21,7 @@ use crate::runtime::{Parts, Runtime};
 use crate::serving::{Stopping, listen_until_stopped, listening};
 use crate::shared_state::Shared;
 use crate::uptime::Ask;
-use crate::{alerts, banner, billing, check, demo, simulation};
+use crate::{alerts, banner, billing, check, demo, fitting, simulation};
 use ::integrations::dispatcher::Known;
 use ::simulation::runner::Open;
 use edge::app::{App, Edge};
@@ -268,6 +268,9 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let (runtime, log, failed) = Runtime::start(parts)?;
     let store = history.ended();
     store.hide_before(history_from);
+    // The job opens it after this.
+    let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
+    store.compare_with(fitting::checksums(storage, last_lsn));
     let identity;
     let ended = EndedFigures {
         bound: shared.ended_bound.clone(),

@@ -12,7 +12,7 @@ use engine::ring::Ring;
 use engine::time::UtcDay;
 use engine::user::Users;
 use history::filters::{FILTERS_FOLDER, FilterError, FilterWriter, OpenFilters};
-use history::{EndedStore, EndedWriter, StoreError};
+use history::{EndedStore, EndedWriter, StoreError, Upto};
 use host::clock::Clock;
 use host::thread::Stop;
 use journal::mover::{AskCut, DropRows, Mover};
@@ -245,7 +245,13 @@ impl journal::mover::EndedStore for Moving {
         }
     }
 
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+    fn write(
+        &mut self,
+        users: &Users,
+        leaving: &[Leaving],
+        upto: Lsn,
+        record_crc: u32,
+    ) -> Result<(), Box<dyn Error>> {
         self.names()?;
         self.room.check(leaving)?;
         self.store.belongs_to(self.needed.log, users)?;
@@ -259,8 +265,14 @@ impl journal::mover::EndedStore for Moving {
                 keys_of(of.user, order, user.request_of(order.id)).for_each(|name| names.add(name));
             }
         }
-        names.sync(upto.0)?;
-        self.writer.write(users, leaving, upto.0)?;
+        if let Err(error) = names.sync(upto.0) {
+            if error.is_full() {
+                // The next move opens them again, without what was written in part.
+                self.names.writer = None;
+            }
+            return Err(error.into());
+        }
+        self.writer.write(users, leaving, Upto { lsn: upto.0, crc: Some(record_crc) })?;
         let ids_from = self.names.ids_from();
         self.names()?.forget(ids_from);
         Ok(())

@@ -16,14 +16,14 @@ use engine::shard::replay::State;
 use engine::time::Timestamp;
 use engine::user::Users;
 use history::filters::{FILTER_BYTES_MAX, FILTERS_FOLDER, FilterWriter, OpenFilters};
-use history::{FOLDER, Rebuilt, Sources, StoreError};
+use history::{FOLDER, Rebuilt, Sources, StoreError, Upto};
 use journal::recover::{self, RecoverError};
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use wal::Files;
+use wal::{Files, Lsn};
 
 const HISTORY: &str = "history";
 const REBUILDING: &str = "history.rebuilding";
@@ -199,6 +199,9 @@ pub fn rebuild(directory: &Path, from: &[PathBuf], now: Timestamp) -> Result<Out
     copy_filters(&old, &making, log, upto)?;
     let states = beside.states.iter().map(|state| &state.users[0]).collect();
     let sources = Sources { stores: beside.stores.clone(), states };
+    // If that record has been released, or cannot be read, starts compare LSNs alone until a move comes.
+    let storage = Files::open_existing(directory).map_err(RecoverError::from)?;
+    let upto = Upto { lsn: upto, crc: wal::record_crc(&storage, Lsn(upto)).unwrap_or(None) };
     let rebuilt = history::rebuild(&making, log, upto, state.markets.history_from(), &state.users[0], &sources)?;
     drop(sources);
     let prices = match history::copy_prices(&old, &making) {

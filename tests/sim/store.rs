@@ -241,7 +241,7 @@ impl EndedStore for Writer {
         self.opens_after == 0
     }
 
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, _: u32) -> Result<(), Box<dyn Error>> {
         if self.opens_after > 0 || (self.gives_up && self.has_failed) {
             return Err("it is not open".into());
         }

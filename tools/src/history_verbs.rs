@@ -5,6 +5,7 @@ use crate::Failure;
 use crate::settings::{DirectoryArgument, print_line};
 use clap::{Args, Subcommand};
 use engine::time::{Timestamp, UtcDay};
+use gateway::fitting::{Fit, compare};
 use gateway::rebuild::{Outcome, rebuild};
 use history::{Checked, Damage, EndedSize, Sizes, TableSize, UserRows, check, sizes};
 use host::clock::Clock;
@@ -167,8 +168,19 @@ impl HistoryOptions {
 
     fn verify(self) -> Result<(), Failure> {
         let (_locked, folder) = self.folder()?;
-        let Checked { rows, ended_from, damages } =
+        let Checked { rows, ended_from, mut damages } =
             check(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        match compare(self.dir.path()) {
+            Fit::Same => {}
+            Fit::Unfit(problem) => damages.push(Damage { table: "log", market: None, user: None, problem }),
+            Fit::Released => self.show(
+                "log: it has released the record up to which rows moved; only LSNs were compared",
+                &json!({"log": "released"}),
+            ),
+            Fit::Unread(why) => {
+                self.show(format_args!("log: not compared: {why}"), &json!({"log": "not compared", "why": why}));
+            }
+        }
         for Damage { table, market, user, problem } in &damages {
             let market_text = market.map(|market| format!(", market {market}")).unwrap_or_default();
             let of = user.map_or(market_text, |user| format!(", user {user}"));

@@ -289,7 +289,7 @@ fn drop_into(inbox: Arc<Ring<Envelope<Reply>>>) -> journal::mover::DropRows {
 struct Nowhere;
 
 impl EndedStore for Nowhere {
-    fn write(&mut self, _: &Users, _: &[Leaving], _: Lsn) -> Result<(), Box<dyn Error>> {
+    fn write(&mut self, _: &Users, _: &[Leaving], _: Lsn, _: u32) -> Result<(), Box<dyn Error>> {
         Ok(())
     }
 }

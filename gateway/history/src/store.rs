@@ -22,7 +22,7 @@ mod journal;
 mod loose;
 mod spaces;
 
-pub use error::StoreError;
+pub use error::{StoreError, is_full};
 pub use head::{Head, day_of, put_head, take_head, take_shortest};
 pub use journal::{JOURNAL, end_of_batches};
 pub use loose::{Opener, Rows, loose_files};

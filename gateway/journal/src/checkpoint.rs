@@ -331,12 +331,12 @@ impl<S: Storage> Keeper<S> {
     /// times of rows in memory only.
     fn move_ended(&mut self) {
         let is_in_doubt = self.leap.as_ref().is_some_and(|leap| leap.is_in_doubt());
-        let (Some(mover), Some((state, lsn, _)), false) = (&mut self.mover, &mut self.state, is_in_doubt) else {
+        let (Some(mover), Some((state, lsn, crc)), false) = (&mut self.mover, &mut self.state, is_in_doubt) else {
             return;
         };
         let rests = &self.rests;
         for users in &mut state.users {
-            mover.move_ended(users, *lsn, self.newest, || rests.iter().for_each(Rests::breathe));
+            mover.move_ended(users, (*lsn, *crc), self.newest, || rests.iter().for_each(Rests::breathe));
             // The copy has one shard.
             mover.decide_cut(users, state.markets.history_from(), self.newest);
         }

@@ -2,6 +2,7 @@
 //! Orders, positions and requests are read; the other keyspaces follow from them. Rows pass one by one: memory is bounded
 //! by the keys of one user in one keyspace, and by a block of each file.
 
+use super::course::Upto;
 use super::manifest::{Hole, Manifest, row_hash};
 use super::rows::{
     encode, first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, put_head, put_order_of,
@@ -120,14 +121,14 @@ struct Rebuilding<'a> {
     sharing: Sharing,
 }
 
-/// Fills a new store with the rows that have left the memory of `state`, all users, up to LSN `upto` of this log, and
+/// Fills a new store with the rows that have left the memory of `state`, all users, up to the record `upto` of this log, and
 /// that ended on the day `kept_from` or later.
 ///
 /// # Errors
 /// [`StoreError`] if the new store cannot be written. Damage of the sources is in the result.
 pub fn rebuild(
     spaces: &Spaces,
-    (log, upto, kept_from): (u128, u64, UtcDay),
+    (log, Upto { lsn: upto, crc }, kept_from): (u128, Upto, UtcDay),
     state: &Users,
     sources: &Sources<'_>,
 ) -> Result<Rebuilt, StoreError> {
@@ -143,7 +144,7 @@ pub fn rebuild(
     }
     rebuilt.files = files.len();
     spaces.make_all()?;
-    let manifest = Manifest { upto, kept_from, swept_to: kept_from, ..Manifest::new(log) };
+    let manifest = Manifest { upto, crc, kept_from, swept_to: kept_from, ..Manifest::new(log) };
     let mut rebuilding = Rebuilding { spaces, manifest, state, found: BTreeMap::new(), sharing: Sharing::default() };
     for space in [Space::Orders, Space::Positions, Space::Requests] {
         // Whose damages are counted while they are read.

@@ -198,7 +198,7 @@ pub fn rebuild(directory: &Path, from: &[PathBuf], now: Timestamp) -> Result<Out
     DirBuilder::new().mode(0o700).create(&making).map_err(of(&making))?;
     copy_filters(&old, &making, log, upto)?;
     let states = beside.states.iter().map(|state| &state.users[0]).collect();
-    let sources = Sources { stores: beside.stores.clone(), states };
+    let sources = Sources { stores: beside.stores.clone(), states, counted_by: Some(old.clone()) };
     // If that record has been released, or cannot be read, starts compare LSNs alone until a move comes.
     let storage = Files::open_existing(directory).map_err(RecoverError::from)?;
     let upto = Upto { lsn: upto, crc: wal::record_crc(&storage, Lsn(upto)).unwrap_or(None) };

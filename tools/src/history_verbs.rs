@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use engine::time::{Timestamp, UtcDay};
 use gateway::fitting::{Fit, compare};
 use gateway::rebuild::{Outcome, rebuild};
-use history::{Checked, Damage, EndedSize, Sizes, TableSize, UserRows, check, sizes};
+use history::{Checked, CutRows, Damage, EndedSize, Rebuilt, Sizes, TableSize, UserRows, check, sizes};
 use host::clock::Clock;
 use serde_json::{Value, json};
 use std::fmt;
@@ -122,7 +122,7 @@ impl HistoryOptions {
         }
         const KINDS: [&str; 4] = ["orders", "fills", "positions", "requests"];
         let lacking: Vec<&UserRows> = rebuilt.users.iter().filter(|user| user.has_holes()).collect();
-        for UserRows { user, found, left, .. } in &lacking {
+        for UserRows { user, found, left, has_cut, .. } in &lacking {
             let (mut texts, mut missing) = (Vec::new(), serde_json::Map::new());
             for ((kind, found), left) in KINDS.iter().zip(found).zip(left) {
                 let count = i64::from(*left) - i64::from(*found);
@@ -131,11 +131,13 @@ impl HistoryOptions {
                     texts.push(format!("{count} of {left} {kind}"));
                 }
             }
+            let are_gone = if *has_cut { "were cut, or are missing" } else { "are missing" };
             self.show(
-                format_args!("user {user}: {} are missing", texts.join(", ")),
-                &json!({"user": user.0, "missing": missing}),
+                format_args!("user {user}: {} {are_gone}", texts.join(", ")),
+                &json!({"user": user.0, "missing": missing, "has_cut": has_cut}),
             );
         }
+        self.show_cut_rows(rebuilt);
         let (users, proved) =
             (rebuilt.users.len(), rebuilt.users.iter().filter(|user| user.is_proved && !user.has_holes()).count());
         let kept = kept.as_ref().map(|kept| kept.display().to_string());
@@ -152,11 +154,42 @@ impl HistoryOptions {
             &text,
             &json!({
                 "rows": rebuilt.rows, "users": users, "users_by_hash": proved, "users_lacking": lacking.len(),
+                "users_cut": rebuilt.users.iter().filter(|user| user.has_cut).count(),
                 "whole_from": if lacking.is_empty() { 0 } else { rebuilt.upto + 1 }, "files": rebuilt.files,
                 "damages": rebuilt.damages, "prices": prices, "old": kept,
             }),
         );
         if lacking.is_empty() { Ok(()) } else { Err(format!("{}: it is not whole", folder.display()).into()) }
+    }
+
+    /// Says what is known of users who have rows that were cut, and what is assumed.
+    fn show_cut_rows(&self, rebuilt: &Rebuilt) {
+        let (day, count) = (rebuilt.kept_from.text(), rebuilt.users.iter().filter(|user| user.has_cut).count());
+        let cut = format!("{count} users have rows that ended before {day}, which were cut");
+        let assumed = "so each of them is assumed to lack rows";
+        let (text, known) = match &rebuilt.cut {
+            CutRows::None => return,
+            CutRows::Whole => {
+                let text = format!(
+                    "{cut}; by the counts of each day in the old store none of their rows since then is missing"
+                );
+                (text, json!({"cut": "whole", "cut_from": day}))
+            }
+            CutRows::Unknown { missing: [orders, fills, positions, requests] } => {
+                let text = format!(
+                    "{cut}; by the counts of each day in the old store {orders} orders, {fills} fills, {positions} \
+                     positions and {requests} requests since then are missing that are not of other users, {assumed}"
+                );
+                let missing =
+                    json!({"orders": orders, "fills": fills, "positions": positions, "requests": requests});
+                (text, json!({"cut": "unknown", "cut_from": day, "missing": missing}))
+            }
+            CutRows::Uncounted(why) => {
+                let text = format!("{cut}; the old store does not say how many rows there were since then ({why}), {assumed}");
+                (text, json!({"cut": "uncounted", "cut_from": day, "why": why}))
+            }
+        };
+        self.show(&text, &known);
     }
 
     /// Says from which day on ended rows are kept, if earlier ones were cut.

@@ -36,7 +36,7 @@ pub use cutting::Room;
 pub(crate) use manifest::{Manifest, row_hash};
 pub use reader::{EndedOf, EndedReader};
 pub(crate) use rebuild::rebuild;
-pub use rebuild::{Rebuilt, Sources, UserRows};
+pub use rebuild::{CutRows, Rebuilt, Sources, UserRows};
 pub use rows::id_hash;
 pub use writer::EndedWriter;
 

@@ -50,7 +50,7 @@ mod testing;
 pub use check::{Checked, Damage, EndedSize, Sizes, TableSize, check, merge, sizes};
 pub use earlier::is_earlier;
 pub use ended::{
-    CrcOf, EndedOf, EndedReader, EndedStore, EndedWriter, Rebuilt, Room, Sources, Upto, UserRows, id_hash,
+    CrcOf, CutRows, EndedOf, EndedReader, EndedStore, EndedWriter, Rebuilt, Room, Sources, Upto, UserRows, id_hash,
 };
 pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 pub use files::{StoreFile, is_store_file, store_files};

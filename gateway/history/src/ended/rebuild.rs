@@ -1,6 +1,10 @@
 //! A new store from what others still have: sound rows of sorted files, and rows that an earlier state has in memory.
 //! Orders, positions and requests are read; the other keyspaces follow from them. Rows pass one by one: memory is bounded
 //! by the keys of one user in one keyspace, and by a block of each file.
+//!
+//! The state knows how many rows of each user have left. Of a user some of whose rows ended before the history that is kept
+//! it does not know how many of these were cut. The manifest of the old store counts the rows of the days that are kept, of
+//! all users together. So if the users without cut rows lack as many rows as are missing of these days, the others lack none.
 
 use super::course::Upto;
 use super::manifest::{Hole, Manifest, row_hash};
@@ -8,7 +12,7 @@ use super::rows::{
     encode, first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, put_head, put_order_of,
     take_head, user_of,
 };
-use crate::store::{Opener, Rows, Space, Spaces, StoreError, Value, loose_files};
+use crate::store::{Opener, Rows, Space, Spaces, Store, StoreError, Value, loose_files};
 use engine::departed::{EndedOrder, Leaving, RowSum, Sharing, take_order, take_position, take_request};
 use engine::id::{MarketId, OrderId, PositionId, UserId};
 use engine::order::Order;
@@ -19,6 +23,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 use std::path::PathBuf;
 
+/// Memory for what is read of the old store.
+const CACHE_BYTES: u64 = 4 << 20;
 /// Rows that show the keyspace of a file.
 const LOOKED_AT: usize = 16;
 
@@ -29,6 +35,9 @@ pub struct Sources<'a> {
     pub stores: Vec<PathBuf>,
     /// Earlier states of the same log.
     pub states: Vec<&'a Users>,
+    /// The folder of the history whose manifest counts the rows by day. It is opened, as by a start, when all sources were
+    /// read.
+    pub counted_by: Option<PathBuf>,
 }
 
 /// The rows of a user that were found, and how many have left memory.
@@ -40,13 +49,35 @@ pub struct UserRows {
     pub left: [u32; 4],
     /// The hashes of what was found are those of what has left. They also differ if requests left before their orders.
     pub is_proved: bool,
+    /// Some of what has left ended before the history that is kept. How much is not known: `left` includes it.
+    pub has_cut: bool,
+    /// No row is missing that is kept. Of a user with cut rows this is known only from [`Rebuilt::cut`].
+    pub is_whole: bool,
 }
 
 impl UserRows {
-    /// Whether rows are missing.
+    /// Whether rows are missing, or may be.
     pub fn has_holes(&self) -> bool {
-        self.found != self.left
+        !self.is_whole
     }
+}
+
+/// What is known of users who have rows that were cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CutRows {
+    /// There is no such user.
+    #[default]
+    None,
+    /// None of their rows that are kept is missing: other users lack as many rows as are missing of the days that are kept.
+    Whole,
+    /// Their rows of these days cannot be distinguished from those of others: all of these users count as lacking rows.
+    Unknown {
+        /// Rows of the days that are kept that are missing, and belong to such users at least in part: orders, fills,
+        /// positions, remembered requests.
+        missing: [u64; 4],
+    },
+    /// The old store does not say how many rows the days have, for this reason: all of these users count as lacking rows.
+    Uncounted(String),
 }
 
 /// What a new store has.
@@ -56,6 +87,9 @@ pub struct Rebuilt {
     pub upto: u64,
     /// Users with such rows.
     pub users: Vec<UserRows>,
+    /// The first day that is kept; day 0: all are.
+    pub kept_from: UtcDay,
+    pub cut: CutRows,
     pub rows: u64,
     /// Sorted files that were read, and places in them that could not be.
     pub files: usize,
@@ -121,6 +155,9 @@ struct Rebuilding<'a> {
     sharing: Sharing,
 }
 
+/// The keyspaces with the rows that are counted, as in [`UserRows::found`].
+const COUNTED: [Space; 4] = [Space::Orders, Space::Fills, Space::Positions, Space::Requests];
+
 /// Fills a new store with the rows that have left the memory of `state`, all users, up to the record `upto` of this log, and
 /// that ended on the day `kept_from` or later.
 ///
@@ -169,8 +206,25 @@ pub fn rebuild(
     for space in [Space::Fills, Space::ByHash, Space::ByMarket] {
         rebuilding.derive(space)?;
     }
-    rebuilding.end(&mut rebuilt)?;
+    drop(files);
+    // Not before: an opening removes files that nothing names.
+    rebuilding.end(&mut rebuilt, || counts_of(sources, log, upto, kept_from))?;
     Ok(rebuilt)
+}
+
+/// The manifest that counts the rows of each day.
+fn counts_of(sources: &Sources<'_>, log: u128, upto: u64, kept_from: UtcDay) -> Result<Manifest, String> {
+    let Some(folder) = &sources.counted_by else { return Err("there is no old store".to_owned()) };
+    let read = || Manifest::known(&Store::open_existing(folder, CACHE_BYTES)?.spaces()?);
+    let unfit = |why: &str| Err(format!("its manifest {why}"));
+    match read().map_err(|error| error.to_string())? {
+        None => unfit("is missing"),
+        Some(manifest) if manifest.log != log => unfit("is of another log"),
+        Some(manifest) if manifest.upto < upto => unfit("ends before these rows"),
+        Some(manifest) if manifest.kept_from > kept_from => unfit("was cut further than the log says"),
+        Some(manifest) if !manifest.holes.is_empty() => unfit("lacks rows since an earlier rebuild"),
+        Some(manifest) => Ok(manifest),
+    }
 }
 
 /// Rows of a file, whose damaged places are counted.
@@ -378,24 +432,57 @@ impl Rebuilding<'_> {
         Ok(rows.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
 
-    /// Compares what was found with what has left, and makes the store durable.
-    fn end(mut self, rebuilt: &mut Rebuilt) -> Result<(), StoreError> {
+    /// Compares what was found with what has left, and makes the store durable. `counts`: the manifest of the old store.
+    fn end(
+        mut self,
+        rebuilt: &mut Rebuilt,
+        counts: impl FnOnce() -> Result<Manifest, String>,
+    ) -> Result<(), StoreError> {
         let left = |of: &DepartedRows| [of.orders, of.fills, of.positions, of.requests];
-        let mut holes = BTreeMap::new();
+        let kept_from = self.manifest.kept_from;
+        rebuilt.kept_from = kept_from;
         for user in self.state.iter() {
             let Some(departed) = user.departed().filter(|departed| left(departed) != [0; 4]) else { continue };
             let found = self.found.remove(&user.id).unwrap_or_default();
-            let is_proved = found.sum.bytes() == departed.sum();
-            let rows = UserRows { user: user.id, found: found.counts, left: left(departed), is_proved };
-            if rows.has_holes() {
-                holes.insert(user.id, Hole::of(departed, rebuilt.upto));
-            }
-            rebuilt.users.push(rows);
+            let (left, has_cut) = (left(departed), departed.has_ended_before(kept_from));
+            let (is_proved, is_whole) = (found.sum.bytes() == departed.sum(), found.counts == left);
+            rebuilt.users.push(UserRows { user: user.id, found: found.counts, left, is_proved, has_cut, is_whole });
         }
+        if rebuilt.users.iter().any(|user| user.has_cut) {
+            rebuilt.cut = self.cut_rows(&rebuilt.users, counts());
+            // Of some of them all rows may be there that were cut, too.
+            let is_whole = rebuilt.cut == CutRows::Whole;
+            rebuilt.users.iter_mut().filter(|user| user.has_cut).for_each(|user| user.is_whole |= is_whole);
+        }
+        let hole = |rows: &UserRows| Some(Hole::of(self.state.get(rows.user)?.departed()?, rebuilt.upto));
+        let lacking = rebuilt.users.iter().filter(|rows| rows.has_holes());
+        let holes = lacking.filter_map(|rows| Some((rows.user, hole(rows)?))).collect();
         self.manifest.set_holes(holes);
         rebuilt.rows = Space::ALL.iter().map(|space| self.manifest.total(*space).rows).sum();
         self.spaces.sync()?;
         self.spaces.set_about(&self.manifest.write())
+    }
+
+    /// Whether users who have rows that were cut lack others. What is missing of the days that are kept is missing of these
+    /// users, unless the others, whose rows are all counted, lack as much.
+    fn cut_rows(&self, users: &[UserRows], counts: Result<Manifest, String>) -> CutRows {
+        let counts = match counts {
+            Ok(counts) => counts,
+            Err(why) => return CutRows::Uncounted(why),
+        };
+        let of = |manifest: &Manifest, space: Space| {
+            let days = manifest.days.range(self.manifest.kept_from..);
+            days.map(|(_, of)| of[space as usize].rows).sum::<u64>()
+        };
+        let mut missing = [0; 4];
+        for (at, space) in COUNTED.into_iter().enumerate() {
+            // The old store may count rows of a move that was interrupted, which are in memory: they seem to be missing.
+            let there = of(&self.manifest, space);
+            let lacking = |rows: &UserRows| u64::from(rows.left[at].saturating_sub(rows.found[at]));
+            let lacking: u64 = users.iter().filter(|user| !user.has_cut).map(lacking).sum();
+            missing[at] = of(&counts, space).saturating_sub(there).saturating_sub(lacking);
+        }
+        if missing == [0; 4] { CutRows::Whole } else { CutRows::Unknown { missing } }
     }
 }
 

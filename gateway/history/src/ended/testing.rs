@@ -9,7 +9,7 @@ use engine::fact;
 use engine::id::{KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use engine::mutation::Mutation;
 use engine::order::{CloseReason, Fill, Liquidity, Order, OrderTerms, PriceSource, Side};
-use engine::time::Timestamp;
+use engine::time::{Timestamp, UtcDay};
 use engine::user::{Permissions, Position, Tier, Users, WalletKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -339,6 +339,25 @@ pub fn world_of_days(seed: u64, users: u64, orders: u64, step: u64) -> World {
         }
     }
     world
+}
+
+/// The first and the last day on which orders ended.
+pub fn days(world: &World) -> (UtcDay, UtcDay) {
+    let ends = world.users.iter().flat_map(|user| user.orders().iter()).filter_map(|order| order.ended_at());
+    let days: Vec<UtcDay> = ends.map(Timestamp::day).collect();
+    (*days.iter().min().expect("orders"), *days.iter().max().expect("orders"))
+}
+
+/// Of these rows, those that ended on a day or later.
+pub fn kept(world: &World, left: &[Leaving], day: UtcDay) -> Vec<Leaving> {
+    let mut kept = left.to_vec();
+    for leaving in &mut kept {
+        let user = world.users.get(leaving.user).expect("a user");
+        let is_kept = |at: Option<Timestamp>| at.expect("it has ended").day() >= day;
+        leaving.orders.retain(|id| is_kept(user.order(*id).expect("it is there").ended_at()));
+        leaving.positions.retain(|id| is_kept(user.position(*id).expect("it is there").closed_at));
+    }
+    kept
 }
 
 fn order_bytes(order: &Order, fills: &[Fill]) -> Vec<u8> {

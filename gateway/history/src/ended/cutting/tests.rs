@@ -1,29 +1,13 @@
 use super::*;
-use crate::ended::testing::{LOG, World, all_agree, copied, create, kills, open, sound, world_of_days};
+use crate::ended::testing::{
+    LOG, World, all_agree, copied, create, days, kept, kills, open, sound, world_of_days,
+};
 use crate::ended::{Counted, count};
 use crate::testing::copy;
 use engine::departed::{Departed as _, Leaving};
-use engine::time::{HOUR, Timestamp};
+use engine::time::HOUR;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-fn days(world: &World) -> (UtcDay, UtcDay) {
-    let ends = world.users.iter().flat_map(|user| user.orders().iter()).filter_map(|order| order.ended_at());
-    let days: Vec<UtcDay> = ends.map(Timestamp::day).collect();
-    (*days.iter().min().expect("orders"), *days.iter().max().expect("orders"))
-}
-
-/// Of these rows, those that ended on a day or later.
-fn kept(world: &World, left: &[Leaving], day: UtcDay) -> Vec<Leaving> {
-    let mut kept = left.to_vec();
-    for leaving in &mut kept {
-        let user = world.users.get(leaving.user).expect("a user");
-        let is_kept = |at: Option<Timestamp>| at.expect("it has ended").day() >= day;
-        leaving.orders.retain(|id| is_kept(user.order(*id).expect("it is there").ended_at()));
-        leaving.positions.retain(|id| is_kept(user.position(*id).expect("it is there").closed_at));
-    }
-    kept
-}
 
 /// Compares everything that is read with the whole state, filtered by the day; and the hashes of cut orders, which stay.
 fn agrees(world: &World, store: &EndedStore, left: &[Leaving], day: UtcDay, upto: u64, what: &str) -> usize {

@@ -1,10 +1,13 @@
 use super::*;
 use crate::ended::manifest::Total;
 use crate::ended::EndedOf;
-use crate::ended::testing::{LOG, World, all_agree, create, open, sound, world};
+use crate::ended::testing::{
+    LOG, World, all_agree, create, days, kept, open, sound, world, world_of_days,
+};
 use crate::store::FOLDER;
 use crate::testing::copy;
 use engine::departed::Departed as _;
+use engine::time::HOUR;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -55,7 +58,7 @@ fn made(case: &Case, sources: &Sources<'_>) -> (TempDir, Rebuilt) {
 }
 
 fn stores(folders: &[&Path]) -> Sources<'static> {
-    Sources { stores: folders.iter().map(|folder| folder.join(FOLDER)).collect(), states: Vec::new() }
+    Sources { stores: folders.iter().map(|folder| folder.join(FOLDER)).collect(), ..Sources::default() }
 }
 
 fn reader(folder: &Path) -> impl Fn(UserId) -> EndedOf<'static> + use<> {
@@ -159,8 +162,8 @@ fn whole_sources_make_a_whole_store() {
         }
         place
     });
-    let before = Sources { stores: Vec::new(), states: vec![&case.whole.users] };
-    let all = Sources { stores: vec![case.store.path().join(FOLDER)], states: vec![&case.whole.users] };
+    let before = Sources { states: vec![&case.whole.users], ..Sources::default() };
+    let all = Sources { states: vec![&case.whole.users], ..stores(&[case.store.path()]) };
     let mut cases = 0;
     for (name, sources, has_lsns) in [
         ("itself", stores(&[case.store.path()]), true),
@@ -198,7 +201,7 @@ fn whole_sources_make_a_whole_store() {
 #[test]
 fn a_damaged_store_is_rebuilt_as_far_as_it_goes() {
     let case = case(22, 2, 400);
-    let whole = Sources { stores: Vec::new(), states: vec![&case.whole.users] };
+    let whole = Sources { states: vec![&case.whole.users], ..Sources::default() };
     let files = loose_files(&case.store.path().join(FOLDER)).expect("readable");
     assert!(files.len() >= 18, "{}", files.len());
     let (mut cases, mut incomplete, mut holes, mut mended) = (0, 0, 0, 0);
@@ -240,7 +243,7 @@ fn a_damaged_store_is_rebuilt_as_far_as_it_goes() {
             holes += usize::from(lacking > 0);
             // With a backup it is whole.
             if nth % 4 == 0 {
-                let both = Sources { stores: vec![damaged.path().join(FOLDER)], states: whole.states.clone() };
+                let both = Sources { states: whole.states.clone(), ..stores(&[damaged.path()]) };
                 let (_place, rebuilt) = made(&case, &both);
                 assert!(rebuilt.users.iter().all(|user| user.is_proved && !user.has_holes()), "{what}");
                 mended += 1;
@@ -296,4 +299,102 @@ fn what_leaves_later_is_found() {
     assert_eq!(of.order(OrderId(user.object(1 << 27))).expect("it is newer than all"), None);
     assert_eq!(store.holes().len(), case.left.len());
     println!("rows after a rebuild: {} cases", later.len() + 5);
+}
+
+/// A store whose history was cut: what was cut does not count as missing where the rows of the days that are kept are
+/// counted; where they are not, or more of them are missing than other users lack, users with cut rows count as lacking some.
+#[test]
+fn what_was_cut_is_not_missing() {
+    const LATE: UserId = UserId(99);
+    let make = || {
+        let mut world = world_of_days(31, 2, 60, 3 * HOUR);
+        let (first, last) = days(&world);
+        world.add_user(LATE.0);
+        (0..40).for_each(|_| _ = world.place_any(LATE));
+        (world, UtcDay(u32::midpoint(first.0, last.0)))
+    };
+    let (whole, day) = make();
+    let (late, early): (Vec<Leaving>, Vec<Leaving>) = whole.all().into_iter().partition(|of| of.user == LATE);
+    let mut state = make().0.users;
+    early.iter().chain(&late).for_each(|leaving| _ = state.depart(leaving));
+    state.set_departed_upto(UPTO);
+    let stored = |is_removed: bool| {
+        let place = tempfile::tempdir().expect("a folder");
+        let store = create(place.path());
+        let mut writer = store.writer(LOG);
+        writer.write(&whole.users, &early, 20).expect("written");
+        writer.write(&whole.users, &late, UPTO).expect("written");
+        assert!(writer.cut(day).expect("cut") > 0);
+        while is_removed && !writer.tend(Some(0)).expect("merged") {
+            std::thread::yield_now();
+        }
+        place
+    };
+    // The orders of the last user are in a file of their own.
+    let orders_of = |folder: &Path, is_late: bool| {
+        let files = loose_files(&folder.join(FOLDER)).expect("readable").into_iter();
+        let first = |file: &Path| {
+            let opened = Opener::new().open(file).expect("sound");
+            let is_orders = space_of(opened.rows()) == Some(Space::Orders);
+            let key = opened.rows().next().filter(|_| is_orders)?.0;
+            user_of(&key)
+        };
+        let mut of = files.filter(|file| first(file).is_some_and(|user| (user == LATE) == is_late));
+        of.next().expect("a file of orders")
+    };
+    let place = stored(false);
+    let (removed, flipped, gone) = (stored(true), tempfile::tempdir().expect("a folder"), stored(false));
+    copy(place.path(), flipped.path());
+    let file = orders_of(flipped.path(), true);
+    let mut bytes = fs::read(&file).expect("readable");
+    bytes[100] ^= 1;
+    fs::write(&file, bytes).expect("written");
+    fs::remove_file(orders_of(gone.path(), false)).expect("it was there");
+    let other_log = tempfile::tempdir().expect("a folder");
+    create(other_log.path()).writer(LOG + 1).write(&whole.users, &early, UPTO).expect("written");
+    let (from, by) = (|place: &TempDir| stores(&[place.path()]), |place: &TempDir| Some(place.path().to_owned()));
+    // (name, sources, who counts, whether users with cut rows are whole, whether the last one is)
+    let rows = [
+        ("sound", from(&place), by(&place), true, true),
+        ("removed", from(&removed), by(&removed), true, true),
+        ("a damaged block of another user", from(&flipped), by(&flipped), true, false),
+        ("a lost file of theirs", from(&gone), by(&place), false, true),
+        ("uncounted", from(&place), None, false, true),
+        ("counted by another log", from(&place), by(&other_log), false, true),
+        ("counted by a store that cannot be opened", from(&place), by(&gone), false, true),
+        ("nothing", Sources::default(), by(&place), false, false),
+    ];
+    let mut cases = 0;
+    for (name, sources, counted_by, is_whole, late_is_whole) in rows {
+        let new = tempfile::tempdir().expect("a folder");
+        let sources = Sources { counted_by, ..sources };
+        let rebuilt = crate::rebuild(new.path(), LOG, UPTO, day, &state, &sources).expect("it can be written");
+        assert_eq!(rebuilt.users.len(), 3, "{name}");
+        for user in &rebuilt.users {
+            let is_late = user.user == LATE;
+            assert_eq!(user.has_cut, !is_late, "{name}: {user:?}");
+            assert_eq!(user.has_holes(), !(if is_late { late_is_whole } else { is_whole }), "{name}: {user:?}");
+            cases += 1;
+        }
+        let is_counted = !name.contains("counted");
+        match &rebuilt.cut {
+            CutRows::Whole => assert!(is_whole, "{name}"),
+            CutRows::Unknown { missing } => assert!(!is_whole && is_counted && missing[0] > 0, "{name}: {missing:?}"),
+            CutRows::Uncounted(why) => assert!(!is_whole && !is_counted && !why.is_empty(), "{name}"),
+            CutRows::None => panic!("{name}: some have"),
+        }
+        let lacking = rebuilt.users.iter().filter(|user| user.has_holes()).count();
+        assert_eq!(crate::check(new.path()).expect("it can be opened").damages.len(), lacking, "{name}");
+        // What counts as whole is what memory had, without what was cut.
+        let of = reader(new.path());
+        for leaving in kept(&whole, &whole.all(), day) {
+            let is_whole = rebuilt.users.iter().any(|user| user.user == leaving.user && !user.has_holes());
+            let found: Result<Vec<OrderId>, _> =
+                of(leaving.user).orders(None, None).map(|row| row.map(|row| row.order.id)).collect();
+            let expected: Vec<OrderId> = leaving.orders.iter().rev().copied().collect();
+            assert_eq!(found.as_ref().is_ok_and(|found| *found == expected), is_whole, "{name}: {found:?}");
+            cases += 1;
+        }
+    }
+    println!("cut histories: {cases} cases");
 }

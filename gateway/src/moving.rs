@@ -362,33 +362,4 @@ impl From<FilterError> for NamesError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_day_follows_from_settings_and_room() {
-        let keep = |days: Option<u32>, days_least: u32| KeepSettings { days, bytes_max: None, days_least };
-        let cases = [
-            // Nothing is bounded, or there is room.
-            (keep(None, 4), 100, None, None, false),
-            (keep(Some(4), 4), 100, None, Some(96), false),
-            (keep(Some(30), 4), 100, None, Some(70), false),
-            // A server younger than that.
-            (keep(Some(30), 4), 20, None, None, false),
-            // The later of both bounds counts.
-            (keep(None, 4), 100, Some(50), Some(50), false),
-            (keep(Some(30), 4), 100, Some(50), Some(70), false),
-            (keep(Some(30), 4), 100, Some(90), Some(90), false),
-            // Never the last days, and as many as ids need.
-            (keep(None, 4), 100, Some(96), Some(96), false),
-            (keep(None, 4), 100, Some(97), Some(96), true),
-            (keep(None, 8), 100, Some(96), Some(92), true),
-            (keep(None, 8), 100, Some(200), Some(92), true),
-        ];
-        for (keep, today, by_room, expected, is_too_much) in cases {
-            let found = kept_from(keep, UtcDay(today), by_room.map(UtcDay));
-            assert_eq!(found, (expected.map(UtcDay), is_too_much), "{keep:?} {by_room:?}");
-        }
-        println!("first days: {} cases", cases.len());
-    }
-}
+mod tests;

@@ -118,3 +118,29 @@ impl From<fjall::Error> for StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_distinguished() {
+        const ENOSPC: i32 = 28;
+        const EDQUOT: i32 = 122;
+        const EIO: i32 = 5;
+        let io = |errno| io::Error::from_raw_os_error(errno);
+        let cases = [
+            (StoreError::from(fjall::Error::Io(io(ENOSPC))), true),
+            (StoreError::from(fjall::Error::Storage(fjall::LsmError::Io(io(ENOSPC)))), true),
+            (StoreError::from(fjall::Error::Io(io(EDQUOT))), true),
+            (StoreError::from(fjall::Error::Io(io(EIO))), false),
+            (StoreError::from(fjall::Error::Poisoned), false),
+            (StoreError::Busy, false),
+            (StoreError::Damaged("no space left on device".to_owned()), false),
+        ];
+        for (error, is_full) in &cases {
+            assert_eq!(error.is_full(), *is_full, "{error}");
+        }
+        println!("full disks: {} cases", cases.len());
+    }
+}

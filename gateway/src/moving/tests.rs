@@ -115,7 +115,7 @@ fn names_are_written_before_rows() {
     // The move ends before its first row, and after its names.
     process.stop.set();
     let ended = process.moves(&users, orders[0], 5).expect_err("it was stopped");
-    assert!(matches!(ended.downcast_ref(), Some(StoreError::GivenUp)), "{ended}");
+    assert!(matches!(ended.downcast_ref::<StoreError>(), Some(StoreError::GivenUp)), "{ended}");
     assert_eq!(ids.map(|id| process.may_have(id)), [May::Perhaps, May::No]);
     assert_eq!(process.moving.store.upto().expect("open"), 0);
     drop(process);

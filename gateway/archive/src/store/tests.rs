@@ -1,5 +1,4 @@
 use super::*;
-use crate::files::crash;
 use crate::fold::Folded;
 use crate::index::fault;
 use crate::row::{Condition, Event, Row};
@@ -473,6 +472,22 @@ fn one_process_makes_hours_at_a_time() {
 }
 
 /// This many milliseconds after the hour began.
+fn files_of(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in entries(&folder).expect("a folder") {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.insert(path.strip_prefix(root).expect("inside").to_owned(), fs::read(&path).expect("read"));
+            }
+        }
+    }
+    found
+}
+
 fn millis(millis: u64) -> Option<Timestamp> {
     Some(Timestamp::of_hour(HOUR).plus(millis * 1_000))
 }

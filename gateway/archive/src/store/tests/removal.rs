@@ -1,6 +1,7 @@
 //! Hours that retention removes, and kills at any step of a life of hours.
 
 use super::*;
+use crate::files::crash;
 
 #[test]
 fn old_hours_are_removed_but_not_those_in_use() {
@@ -74,22 +75,6 @@ fn life(root: &Path) -> Result<(), Error> {
     store.pin(VENUE, Hour(HOUR + 3))?;
     store.retain(&lock, now)?;
     store.unpin(VENUE, Hour(HOUR + 3))
-}
-
-fn files_of(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in entries(&folder).expect("a folder") {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.insert(path.strip_prefix(root).expect("inside").to_owned(), fs::read(&path).expect("read"));
-            }
-        }
-    }
-    found
 }
 
 /// A kill after each step of each file: after recovery every hour is whole or not there, the chain is unbroken, and the

@@ -112,6 +112,10 @@ pub fn serve_on(config: Config, venue: Box<dyn Venue>) -> Result<(), BootError> 
 }
 
 fn start(mut config: Config, venue: Option<Box<dyn Venue>>, bot: Option<ForBot>) -> Result<(), BootError> {
+    if bot.is_some() {
+        // Nothing leaves the memory of a back-test (gateway/docs/backtest-bot.md §4): a bound would end its trading.
+        config.history.hot_bytes_max = u64::MAX;
+    }
     let clock = match &bot {
         Some(bot) => bot.moments.clock().clone(),
         None => Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref()),
@@ -287,7 +291,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         }
     };
     let needed = Needed { log: identity, upto: departed_upto, end: last_lsn };
-    // The result of a back-test is read from the state.
+    // The result of a back-test is read from the state, so nothing leaves it.
     let stop = jobs.stops().of(End::BeforeShards).clone();
     let mover = bot
         .is_none()

@@ -55,7 +55,7 @@ impl Model {
         }
         let known = placement.order_hash.and_then(|hash| user.signed(&hash));
         if let (Some(request), Some(known)) = (&placement.request, known)
-            && known.client_order_id.as_deref() == Some(&request.client_order_id)
+            && known.client_order_id.as_deref() == Some(request.client_order_id.as_str())
         {
             // The same signed order, whose id has ended.
             return Err(match request.source {

@@ -210,7 +210,7 @@ mod tests {
             }
             drop(store);
             let store = open(place.path());
-            let found = store.continues(log).map_or_else(|error| Err(error.to_string()), Ok);
+            let found = store.continues(log).map_err(|error| error.to_string());
             assert_eq!(found.as_ref().ok(), expected.as_ref(), "row {nth}: {found:?}");
             assert!(found.is_ok() || found.is_err_and(|why| why.contains("another copy")));
             // At the opening in a server: nothing is read or written.

@@ -24,6 +24,7 @@ use engine::id::UserId;
 use engine::time::UtcDay;
 use engine::user::{User, Users};
 use host::thread::Stop;
+use std::cell::Cell;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub struct EndedWriter {
     /// Why nothing is written any more.
     refused: Option<Arc<str>>,
     /// The last write found no room on the disk: what it left is not known yet.
-    unsettled: bool,
+    unsettled: Cell<bool>,
     pub(super) sweeping: Option<Sweeping>,
     /// The day of a removal that has ended and is not noted yet, and the rows that were removed.
     pub(super) swept: Option<(UtcDay, u64)>,
@@ -72,7 +73,7 @@ impl EndedWriter {
             log,
             stop: Stop::new(),
             refused: None,
-            unsettled: false,
+            unsettled: Cell::new(false),
             sweeping: None,
             swept: None,
             gave_up: false,
@@ -150,7 +151,7 @@ impl EndedWriter {
             return Err(StoreError::Refused("a write to its database could not be made durable".into()));
         }
         let opened = self.store.opened()?;
-        if self.unsettled {
+        if self.unsettled.get() {
             self.settle(&opened)?;
         }
         match opened.manifest() {
@@ -160,13 +161,13 @@ impl EndedWriter {
     }
 
     /// Reads again what is there, as a start does.
-    fn settle(&mut self, opened: &Opened) -> Result<(), StoreError> {
+    fn settle(&self, opened: &Opened) -> Result<(), StoreError> {
         // After some failures the database writes nothing until it is opened again, which the job of the prices does.
-        opened.spaces.is_writable()?;
+        opened.spaces.check_writable()?;
         if let Some(manifest) = Manifest::known(&opened.spaces)? {
             opened.set_manifest(manifest);
         }
-        self.unsettled = false;
+        self.unsettled.set(false);
         Ok(())
     }
 
@@ -177,7 +178,7 @@ impl EndedWriter {
         }
         let may_succeed = error.is_full() || matches!(error, StoreError::Closed) && self.store.was_full();
         if may_succeed && !self.store.has_failed_sync() {
-            self.unsettled = true;
+            self.unsettled.set(true);
             return error;
         }
         self.refuse(error)

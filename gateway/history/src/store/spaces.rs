@@ -184,11 +184,11 @@ impl Spaces {
         self.sync()
     }
 
-    /// Whether the database takes writes: after some failures it does not, until it is opened again.
+    /// Checks whether the database takes writes.
     ///
     /// # Errors
-    /// [`StoreError::Closed`].
-    pub fn is_writable(&self) -> Result<(), StoreError> {
+    /// [`StoreError::Closed`] if a write has failed since it was opened.
+    pub fn check_writable(&self) -> Result<(), StoreError> {
         // Hands the rest of a buffer to the kernel.
         Ok(self.db.persist(PersistMode::Buffer)?)
     }

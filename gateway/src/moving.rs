@@ -56,8 +56,10 @@ pub fn mover(
 ) -> Mover {
     let EndedFigures { bound, mover: moved, store, filters, reads: _ } = figures;
     moved.upto.store(needed.upto, Ordering::Relaxed);
+    let room = Room { folder: config.data.dir.clone(), free_bytes_min: config.journal.reserve_bytes + MOVE_FREE_BYTES };
+    let of_merges = room.clone();
     let moving = Moving {
-        writer: store.writer(needed.log).until(stop.clone()),
+        writer: store.writer(needed.log).until(stop.clone()).within(Box::new(move || of_merges.left())),
         names: Names {
             folder: config.data.dir.join("history").join(FILTERS_FOLDER),
             bytes_max: config.history.filter_bytes,
@@ -70,7 +72,7 @@ pub fn mover(
         store: store.clone(),
         needed,
         fits: false,
-        room: Room { folder: config.data.dir.clone(), free_bytes_min: config.journal.reserve_bytes + MOVE_FREE_BYTES },
+        room,
         cut: Cutting { keep: config.history.keep, shown, to: UtcDay(0), warned: false },
     };
     let mover = Mover::new(Box::new(moving), config.history.window, drop_rows(inboxes.to_vec(), clock.clone()));
@@ -114,12 +116,19 @@ struct Moving {
 }
 
 /// The disk of the store, which is that of the log.
+#[derive(Clone)]
 struct Room {
     folder: PathBuf,
     free_bytes_min: u64,
 }
 
 impl Room {
+    /// Bytes that are free beyond those that must be; none if the disk does not say it.
+    fn left(&self) -> u64 {
+        let free = Files::open_existing(&self.folder).ok().and_then(|files| files.free_bytes().ok());
+        free.unwrap_or(0).saturating_sub(self.free_bytes_min)
+    }
+
     /// # Errors
     /// Why nothing may be written for now.
     fn check(&self, leaving: &[Leaving]) -> Result<(), Box<dyn Error>> {

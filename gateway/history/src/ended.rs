@@ -32,7 +32,7 @@ mod writer;
 
 pub(crate) use check::{Check, Counted, count};
 pub use course::{CrcOf, Upto};
-pub use cutting::Room;
+pub use cutting::{FreeBytes, Room};
 pub(crate) use manifest::{Manifest, row_hash};
 pub use reader::{EndedOf, EndedReader};
 pub(crate) use rebuild::rebuild;
@@ -43,7 +43,10 @@ pub use writer::EndedWriter;
 use crate::store::{FOLDER, Space, Spaces, Store, StoreError};
 use engine::id::UserId;
 use engine::time::{Timestamp, UtcDay};
+use host::job::JobWaker;
+use host::thread::spawn_spare;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -65,7 +68,16 @@ pub struct EndedStore {
     was_full: Arc<AtomicBool>,
     /// What the rows are compared with when they are opened.
     crc_of: Arc<OnceLock<CrcOf>>,
+    /// The database is to be opened again: a failed merge has left files.
+    is_wanted_again: Arc<AtomicBool>,
+    /// The job that opens it; `None`: there is none.
+    waker: Option<JobWaker>,
+    /// What that job is to start on a thread of its own.
+    spare: Arc<Mutex<Option<SpareWork>>>,
 }
+
+/// Work of a thread that the server can do without.
+type SpareWork = Box<dyn FnOnce() + Send>;
 
 /// What an [`EndedStore`] is now.
 enum State {
@@ -105,7 +117,49 @@ impl EndedStore {
             failed_sync: Arc::default(),
             was_full: Arc::default(),
             crc_of: Arc::default(),
+            is_wanted_again: Arc::default(),
+            waker: None,
+            spare: Arc::default(),
         }
+    }
+
+    /// The job that opens the tables is woken by this.
+    pub(crate) fn waking(self, waker: JobWaker) -> EndedStore {
+        EndedStore { waker: Some(waker), ..self }
+    }
+
+    /// Asks for another opening of the database, which removes files that nothing names.
+    fn open_again(&self) {
+        self.is_wanted_again.store(true, Ordering::Relaxed);
+        self.waker.iter().for_each(JobWaker::wake);
+    }
+
+    /// Starts work on a thread of its own. A thread inherits the priority of the one that starts it, and moves have a low one:
+    /// so the job starts it, if there is one.
+    ///
+    /// # Errors
+    /// The system's, if there is no job and no thread can be created.
+    fn spawn(&self, work: SpareWork) -> io::Result<()> {
+        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
+        match &self.waker {
+            Some(waker) => waker.wake(),
+            None => self.start_spare()?,
+        }
+        Ok(())
+    }
+
+    /// Starts the work that waits for a thread.
+    ///
+    /// # Errors
+    /// The system's, if no thread can be created; the work is then dropped.
+    pub(crate) fn start_spare(&self) -> io::Result<()> {
+        let work = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.map_or(Ok(()), |work| spawn_spare("history-merge", work, || {}).map(drop))
+    }
+
+    /// Whether that was asked for since the last opening.
+    pub(crate) fn is_wanted_again(&self) -> bool {
+        self.is_wanted_again.load(Ordering::Relaxed)
     }
 
     /// One that does not exist.
@@ -241,6 +295,7 @@ impl EndedStore {
     /// It was opened, or cannot be used.
     pub(crate) fn publish(&self, spaces: Result<Spaces, StoreError>) {
         self.was_full.store(false, Ordering::Relaxed);
+        self.is_wanted_again.store(false, Ordering::Relaxed);
         let shown = spaces.and_then(Opened::new).and_then(|opened| self.show(opened));
         shown.unwrap_or_else(|error| self.set(State::Unusable(Arc::new(error))));
     }

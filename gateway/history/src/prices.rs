@@ -122,19 +122,25 @@ impl Tables {
             if failed.elapsed() < OPEN_AGAIN_AFTER {
                 return Err(StoreError::Busy);
             }
-            // Also if the opening fails.
-            self.failed = Some(Instant::now());
-            // Closed first: nothing opens it twice. Ended rows that are being written keep it open.
-            if !self.ended.withdraw() {
-                return Err(StoreError::Busy);
-            }
-            self.store = None;
-            let store = Store::open_existing(&self.folder, self.cache_bytes)?;
-            self.ended.publish(store.spaces());
-            self.store = Some(store);
-            self.failed = None;
+            self.open_again()?;
         }
         self.store.as_mut().ok_or(StoreError::Busy)
+    }
+
+    /// Opens the store again.
+    fn open_again(&mut self) -> Result<(), StoreError> {
+        // Also if the opening fails.
+        self.failed = Some(Instant::now());
+        // Closed first: nothing opens it twice. Ended rows that are being written keep it open.
+        if !self.ended.withdraw() {
+            return Err(StoreError::Busy);
+        }
+        self.store = None;
+        let store = Store::open_existing(&self.folder, self.cache_bytes)?;
+        self.ended.publish(store.spaces());
+        self.store = Some(store);
+        self.failed = None;
+        Ok(())
     }
 
     /// Makes everything durable that was written to the store.
@@ -279,6 +285,18 @@ impl Prices {
             self.unwritten.clear();
         }
         self.written(written);
+    }
+
+    /// Opens the store again if a failed merge of ended rows has left files, which an opening removes. Returns whether that
+    /// is still to be done.
+    pub fn open_again(&mut self) -> bool {
+        let Some(tables) = self.tables.as_mut().filter(|tables| tables.ended.is_wanted_again()) else { return false };
+        let opened = if tables.failed.is_none() { tables.open_again() } else { tables.writable().map(drop) };
+        let is_left = opened.is_err();
+        if !matches!(opened, Err(StoreError::Busy)) {
+            self.written(opened);
+        }
+        is_left
     }
 
     /// Writes the remaining rows, durably.

@@ -106,6 +106,9 @@ struct Kept {
     minute: AtomicU32,
     hour: AtomicU32,
     day: AtomicU32,
+    /// Merges of ended rows wait for it, in a test.
+    #[cfg(test)]
+    gate: std::sync::Mutex<()>,
 }
 
 /// The open tables.
@@ -561,17 +564,28 @@ impl Factory for EndedFilter {
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        Box::new(EndedBefore(UtcDay(self.kept.day.load(Ordering::Relaxed))))
+        let day = UtcDay(self.kept.day.load(Ordering::Relaxed));
+        Box::new(EndedBefore {
+            day,
+            #[cfg(test)]
+            kept: Arc::clone(&self.kept),
+        })
     }
 }
 
 /// Removes rows that ended before this day.
-struct EndedBefore(UtcDay);
+struct EndedBefore {
+    day: UtcDay,
+    #[cfg(test)]
+    kept: Arc<Kept>,
+}
 
 impl CompactionFilter for EndedBefore {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
+        #[cfg(test)]
+        drop(self.kept.gate.lock().expect("not poisoned"));
         // What cannot be read stays: the check finds it.
-        let is_before = self.0 != UtcDay(0) && day_of(&item.value()?).is_some_and(|day| day < self.0);
+        let is_before = self.day != UtcDay(0) && day_of(&item.value()?).is_some_and(|day| day < self.day);
         // An earlier state of the row may be of a later day: it must not come to light.
         Ok(if is_before { Verdict::Remove } else { Verdict::Keep })
     }

@@ -13,7 +13,7 @@
 //! the keys of one user in one keyspace.
 
 use super::course::Upto;
-use super::cutting::Sweeping;
+use super::cutting::{FreeBytes, Sweeping};
 use super::manifest::{Addition, Manifest, Moving, row_hash};
 use super::rows::{Encoded, encode, object_key, take_head};
 use super::{EndedStore, Opened};
@@ -39,6 +39,8 @@ pub struct EndedWriter {
     refused: Option<Arc<str>>,
     /// The last write found no room on the disk: what it left is not known yet.
     unsettled: Cell<bool>,
+    /// `None`: no merge waits for room.
+    pub(super) free: Option<FreeBytes>,
     pub(super) sweeping: Option<Sweeping>,
     /// The day of a removal that has ended and is not noted yet, and the rows that were removed.
     pub(super) swept: Option<(UtcDay, u64)>,
@@ -74,6 +76,7 @@ impl EndedWriter {
             stop: Stop::new(),
             refused: None,
             unsettled: Cell::new(false),
+            free: None,
             sweeping: None,
             swept: None,
             gave_up: false,

@@ -9,7 +9,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistM
 use lsm_tree::{AbstractTree as _, Table};
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Name of the row in the table `about`.
@@ -19,6 +19,9 @@ const BLOCK_BYTES: u32 = 8 << 10;
 const FILTER_BITS: f32 = 10.0;
 /// An ingestion is refused from this number of sorted files on that are not merged yet.
 const FILES_MAX: usize = 48;
+/// The same while a keyspace is merged as a whole, for which the engine's thread waits with all other merges, and until it has
+/// caught up. Each ingestion sends that thread a message: six keyspaces do not fill its queue of 1,000, where senders wait.
+const FILES_MAX_MEANWHILE: usize = 128;
 
 /// A keyspace of ended rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +79,36 @@ pub struct Spaces {
     kept: Arc<Kept>,
     /// As in [`Space::ALL`]; they are made by the first write.
     made: Arc<[OnceLock<Keyspace>; Space::ALL.len()]>,
+    /// Merges of whole keyspaces that go on.
+    merging: Arc<AtomicUsize>,
+    /// The engine has to catch up with files that waited for such a merge, or from before the opening.
+    is_late: Arc<AtomicBool>,
     /// Busy, in a test.
     #[cfg(test)]
     pub is_held: Arc<std::sync::atomic::AtomicBool>,
     /// The next merges that are passed over, in a test.
     #[cfg(test)]
-    pub skipped: Arc<std::sync::atomic::AtomicUsize>,
+    pub skipped: Arc<AtomicUsize>,
+    /// The next merges that find no room, in a test.
+    #[cfg(test)]
+    pub full: Arc<AtomicUsize>,
+}
+
+/// A merge of a whole keyspace that goes on.
+struct Merging<'a>(&'a Spaces);
+
+impl<'a> Merging<'a> {
+    fn begin(spaces: &'a Spaces) -> Merging<'a> {
+        spaces.merging.fetch_add(1, Ordering::Relaxed);
+        Merging(spaces)
+    }
+}
+
+impl Drop for Merging<'_> {
+    fn drop(&mut self) {
+        self.0.is_late.store(true, Ordering::Relaxed);
+        self.0.merging.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Spaces {
@@ -93,10 +120,14 @@ impl Spaces {
             about: about.clone(),
             kept: kept.clone(),
             made: Arc::default(),
+            merging: Arc::default(),
+            is_late: Arc::new(AtomicBool::new(true)),
             #[cfg(test)]
             is_held: Arc::default(),
             #[cfg(test)]
             skipped: Arc::default(),
+            #[cfg(test)]
+            full: Arc::default(),
         };
         for space in Space::ALL {
             if db.keyspace_exists(space.name()) {
@@ -214,8 +245,27 @@ impl Spaces {
         }
         let is_about_held =
             self.about.sealed_memtable_count() >= MEMORY_TABLES_MAX || self.about.l0_table_count() >= LEVEL_FILES_MAX;
-        is_about_held
-            || Space::ALL.iter().filter_map(|space| self.space(*space)).any(|space| space.l0_table_count() >= FILES_MAX)
+        is_about_held || self.waiting_files() >= self.files_max()
+    }
+
+    /// The most sorted files of a keyspace that are not merged yet.
+    fn waiting_files(&self) -> usize {
+        Space::ALL.iter().filter_map(|space| self.space(*space)).map(|space| space.l0_table_count()).max().unwrap_or(0)
+    }
+
+    /// How many may wait. More do while other merges are held up: nothing but the files of moves stops these.
+    fn files_max(&self) -> usize {
+        if self.merging.load(Ordering::Relaxed) > 0 {
+            return FILES_MAX_MEANWHILE;
+        }
+        let is_late = self.is_late.load(Ordering::Relaxed) && self.waiting_files() >= FILES_MAX;
+        self.is_late.store(is_late, Ordering::Relaxed);
+        if is_late { FILES_MAX_MEANWHILE } else { FILES_MAX }
+    }
+
+    /// Whether the engine has merges to catch up with, so that none of a whole keyspace should hold it up.
+    pub fn is_behind(&self) -> bool {
+        self.waiting_files() >= FILES_MAX
     }
 
     /// Bytes and number of the files of a keyspace.
@@ -228,6 +278,12 @@ impl Spaces {
     #[cfg(test)]
     pub fn put(&self, space: Space, key: &[u8], value: &[u8]) {
         self.space(space).expect("it is made").insert(key, value).expect("written");
+    }
+
+    /// Merges wait until this is dropped, in a test.
+    #[cfg(test)]
+    pub fn hold_merges(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.kept.gate.lock().expect("not poisoned")
     }
 
     /// From now on merges remove rows that ended before this day.
@@ -246,6 +302,13 @@ impl Spaces {
         let Some(keyspace) = self.space(space) else { return Ok(true) };
         let files = || keyspace.tree.current_version().iter_tables().map(Table::id).collect::<BTreeSet<_>>();
         let before = files();
+        let _merging = Merging::begin(self);
+        #[cfg(test)]
+        if self.full.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            // What it has written so far.
+            std::fs::write(keyspace.path().join("tables").join("900000"), [7; 100])?;
+            return Err(StoreError::Io(std::io::ErrorKind::StorageFull.into()));
+        }
         #[cfg(test)]
         if self.skipped.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
             return Ok(before.is_empty());

@@ -21,7 +21,7 @@ use crate::runtime::{Parts, Runtime};
 use crate::serving::{Stopping, listen_until_stopped, listening};
 use crate::shared_state::Shared;
 use crate::uptime::Ask;
-use crate::{alerts, banner, billing, check, demo, fitting, simulation};
+use crate::{alerts, banner, billing, check, demo, fitting, rebuild, simulation};
 use ::integrations::dispatcher::Known;
 use ::simulation::runner::Open;
 use edge::app::{App, Edge};
@@ -131,6 +131,9 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>, bot: Option<ForBot>)
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
     config.venue.archive.cache = config.archive.dir.join("cache");
     check::check_kept(&config.data.dir, &config.kept_secrets())?;
+    if rebuild::finish(&config.data.dir).map_err(io("the history store that was rebuilt"))? {
+        tracing::warn!("a rebuild of the history store was interrupted when the new one was complete: it is used");
+    }
     let has_records = recovery.report.lsn != Lsn::ZERO;
     let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;
     for change in &changes {

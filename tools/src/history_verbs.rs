@@ -6,7 +6,7 @@ use crate::settings::{DirectoryArgument, print_line};
 use clap::{Args, Subcommand};
 use engine::time::{Timestamp, UtcDay};
 use gateway::fitting::{Fit, compare};
-use gateway::rebuild::{Outcome, rebuild};
+use gateway::rebuild::{Outcome, finish, rebuild};
 use history::{Checked, CutRows, Damage, EndedSize, Rebuilt, Sizes, TableSize, UserRows, check, sizes};
 use host::clock::Clock;
 use serde_json::{Value, json};
@@ -64,6 +64,8 @@ impl HistoryOptions {
             wal::Error::Locked { .. } => format!("{error}: stop it first"),
             error => error.to_string(),
         })?;
+        // As a start does.
+        finish(self.dir.path())?;
         Ok((locked, self.dir.path().join("history")))
     }
 
@@ -122,19 +124,32 @@ impl HistoryOptions {
         }
         const KINDS: [&str; 4] = ["orders", "fills", "positions", "requests"];
         let lacking: Vec<&UserRows> = rebuilt.users.iter().filter(|user| user.has_holes()).collect();
-        for UserRows { user, found, left, has_cut, .. } in &lacking {
+        for UserRows { user, found, left, has_cut, is_whole, lacks_hashes, .. } in &lacking {
+            if *is_whole {
+                self.show(
+                    format_args!("user {user}: hashes of signed orders may be missing"),
+                    &json!({"user": user.0, "missing": {}, "has_cut": has_cut, "lacks_hashes": lacks_hashes}),
+                );
+                continue;
+            }
             let (mut texts, mut missing) = (Vec::new(), serde_json::Map::new());
             for ((kind, found), left) in KINDS.iter().zip(found).zip(left) {
-                let count = i64::from(*left) - i64::from(*found);
+                // More requests may be found than left: nothing is missing then.
+                let count = left.saturating_sub(*found);
                 missing.insert((*kind).to_owned(), count.into());
                 if count != 0 {
                     texts.push(format!("{count} of {left} {kind}"));
                 }
             }
             let are_gone = if *has_cut { "were cut, or are missing" } else { "are missing" };
+            let problem = match texts.is_empty() {
+                // As many rows of a doubted source.
+                true => "what was found is not what left memory, by its hashes".to_owned(),
+                false => format!("{} {are_gone}", texts.join(", ")),
+            };
             self.show(
-                format_args!("user {user}: {} {are_gone}", texts.join(", ")),
-                &json!({"user": user.0, "missing": missing, "has_cut": has_cut}),
+                format_args!("user {user}: {problem}"),
+                &json!({"user": user.0, "missing": missing, "has_cut": has_cut, "lacks_hashes": lacks_hashes}),
             );
         }
         self.show_cut_rows(rebuilt);
@@ -190,6 +205,17 @@ impl HistoryOptions {
             }
         };
         self.show(&text, &known);
+        let hashes = match rebuilt.lost_hashes {
+            Some(0) => return,
+            Some(count) => format!("{count} hashes of signed orders are missing"),
+            None => "hashes of signed orders may be missing".to_owned(),
+        };
+        self.show(
+            format_args!(
+                "{hashes}: a signed order of these users is answered with PERSISTENCE_UNKNOWN if its hash may be one of them"
+            ),
+            &json!({"lost_hashes": rebuilt.lost_hashes}),
+        );
     }
 
     /// Says from which day on ended rows are kept, if earlier ones were cut.

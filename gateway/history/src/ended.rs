@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `rows.rs` | keys and values as bytes |
 //! | `manifest.rs` | what is known of the rows as a whole, and how it survives a crash |
+//! | `holes.rs` | users with missing rows |
 //! | `course.rs` | whether the rows are those of the log |
 //! | `writer.rs` | a move: rows into the keyspaces, durably, and the manifest last |
 //! | `cutting.rs` | the oldest days: hidden, and removed later |
@@ -21,6 +22,7 @@ mod check;
 mod course;
 mod cutting;
 mod fills;
+mod holes;
 mod manifest;
 mod names;
 mod reader;
@@ -33,6 +35,7 @@ mod writer;
 pub(crate) use check::{Check, Counted, count};
 pub use course::{CrcOf, Upto};
 pub use cutting::{FreeBytes, Room};
+use holes::{Hole, Holes};
 pub(crate) use manifest::{Manifest, row_hash};
 pub use reader::{EndedOf, EndedReader};
 pub(crate) use rebuild::rebuild;
@@ -90,12 +93,25 @@ enum State {
 pub(crate) struct Opened {
     pub spaces: Spaces,
     manifest: Mutex<Option<Arc<Manifest>>>,
+    holes: Holes,
 }
 
 impl Opened {
     pub fn new(spaces: Spaces) -> Result<Opened, StoreError> {
         let manifest = Manifest::of(&spaces)?.map(Arc::new);
-        Ok(Opened { spaces, manifest: Mutex::new(manifest) })
+        let holes = Holes::read(&spaces)?;
+        Ok(Opened { spaces, manifest: Mutex::new(manifest), holes })
+    }
+
+    /// Users with missing rows, whether or not these are kept.
+    pub fn holes(&self) -> &Holes {
+        &self.holes
+    }
+
+    /// What is missing of a user.
+    pub fn hole_of(&self, user: UserId) -> Option<Hole> {
+        let kept_from = || self.manifest().map_or(UtcDay(0), |manifest| manifest.kept_from);
+        if self.holes.is_empty() { None } else { self.holes.of(user, kept_from()) }
     }
 
     /// `None` if nothing was moved yet.
@@ -128,10 +144,12 @@ impl EndedStore {
         EndedStore { waker: Some(waker), ..self }
     }
 
-    /// Asks for another opening of the database, which removes files that nothing names.
+    /// Asks the job for another opening of the database, which removes files that nothing names.
     fn open_again(&self) {
-        self.is_wanted_again.store(true, Ordering::Relaxed);
-        self.waker.iter().for_each(JobWaker::wake);
+        if let Some(waker) = &self.waker {
+            self.is_wanted_again.store(true, Ordering::Relaxed);
+            waker.wake();
+        }
     }
 
     /// Starts work on a thread of its own. A thread inherits the priority of the one that starts it, and moves have a low one:
@@ -250,11 +268,12 @@ impl EndedStore {
         Space::ALL.into_iter().map(|space| (space.name(), opened.spaces.size(space).bytes)).collect()
     }
 
-    /// Users some of whose rows are missing since the store was rebuilt, with the newest time in rows that had left; user 0:
-    /// all users. Empty if it is whole, or not open.
+    /// Users some of whose rows are missing since the store was rebuilt, with the newest time in rows that had left. Empty if
+    /// it is whole, or not open.
     pub fn holes(&self) -> BTreeMap<UserId, Timestamp> {
-        let manifest = self.opened().ok().and_then(|opened| opened.manifest());
-        manifest.iter().flat_map(|manifest| &manifest.holes).map(|(user, hole)| (*user, hole.at)).collect()
+        let Ok(opened) = self.opened() else { return BTreeMap::new() };
+        let kept_from = opened.manifest().map_or(UtcDay(0), |manifest| manifest.kept_from);
+        opened.holes.kept(kept_from).map(|(user, hole)| (user, hole.at)).collect()
     }
 
     /// Compares the rows with a log that ends at LSN `end`, and with a state from which the rows up to LSN `needed` have

@@ -341,10 +341,10 @@ impl Work for History {
         self.count_fills();
         self.answer();
         self.write();
+        let opens_again = self.prices.open_again();
         if let Err(error) = self.ended.start_spare() {
             tracing::warn!(%error, "what was cut of the history cannot be removed from the disk: no thread can be created");
         }
-        let opens_again = self.prices.open_again();
         Ok(match self.waiting.is_empty() {
             false => Next::Again,
             true if opens_again => Next::SleepFor(OPEN_AGAIN_EVERY),

@@ -25,7 +25,7 @@ mod spaces;
 pub use error::{StoreError, is_full};
 pub use head::{Head, day_of, put_head, take_head, take_shortest};
 pub use journal::{JOURNAL, end_of_batches};
-pub use loose::{Opener, Rows, loose_files};
+pub use loose::{Loose, Opener, Rows, loose_files};
 pub use spaces::{Space, Spaces};
 
 use crate::row::{About, Key, read_key};

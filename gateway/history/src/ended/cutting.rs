@@ -128,8 +128,9 @@ impl EndedWriter {
     }
 
     /// Merges for which there are not so many free bytes wait.
-    pub fn within(self, free: FreeBytes) -> EndedWriter {
-        EndedWriter { free: Some(free), ..self }
+    pub fn within(mut self, free: FreeBytes) -> EndedWriter {
+        self.free = Some(free);
+        self
     }
 
     /// Removes rows before the cut, if they are many, or any if the files of all rows take more than `bytes_max`. Must be
@@ -196,7 +197,8 @@ impl EndedWriter {
             }
         }
         let Some(space) = sweeping.left.last().copied() else { return Ok(true) };
-        if sweeping.waits.is_some_and(|since| since.elapsed() < LOOK_AGAIN_AFTER) || opened.spaces.is_behind() {
+        let waits = sweeping.waits.is_some_and(|since| since.elapsed() < LOOK_AGAIN_AFTER);
+        if waits || self.store.is_wanted_again() || opened.spaces.is_behind() {
             return Ok(false);
         }
         let (needed, free) = (opened.spaces.size(space).bytes, self.free.as_ref().map_or(u64::MAX, |free| free()));

@@ -15,25 +15,18 @@
 //!                         │ days: day, of each keyspace: rows, sum u64 │ a row of the newest addition to each
 //!                         │ move that has begun: LSN, checksum, of each keyspace: days of rows added and of rows
 //!                         replaced, a row │ interrupted moves: LSN, checksum
-//!                         │ holes: user, LSN, object, time
 //! ```
 
 use super::course::Upto;
 use crate::row::{read_leb, write_leb};
 use crate::store::{Space, Spaces, StoreError};
-use engine::id::UserId;
-use engine::time::{Timestamp, UtcDay};
-use engine::user::DepartedRows;
+use engine::time::UtcDay;
 use std::collections::BTreeMap;
 
 /// Version of a [`Manifest`].
 const VERSION: u8 = 1;
 /// LSNs of interrupted moves that are remembered.
 const INTERRUPTED_MAX: usize = 1_024;
-/// Users with holes that are noted one by one; of more, every user counts as one.
-const HOLES_MAX: usize = 4_096;
-/// No user's number: the hole of all users.
-const EVERY_USER: UserId = UserId(0);
 /// Most bytes of a key.
 const KEY_BYTES_MAX: usize = 64;
 const SPACES: usize = Space::ALL.len();
@@ -76,29 +69,6 @@ pub struct Moving {
     pub additions: [Addition; SPACES],
 }
 
-/// Rows of a user that are missing since the store was rebuilt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hole {
-    /// They left memory up to this LSN.
-    pub upto: u64,
-    /// The highest id of an order, fill or position among all that had left by then.
-    pub newest: u64,
-    /// The newest time in them.
-    pub at: Timestamp,
-}
-
-impl Hole {
-    /// Some of these rows are missing.
-    pub fn of(departed: &DepartedRows, upto: u64) -> Hole {
-        let objects = [
-            departed.newest_order().map(|id| id.0),
-            departed.newest_fill().map(|id| id.0),
-            departed.newest_position().map(|id| id.0),
-        ];
-        Hole { upto, newest: objects.into_iter().flatten().max().unwrap_or(0), at: departed.newest() }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     /// The log that the rows belong to.
@@ -122,8 +92,6 @@ pub struct Manifest {
     pub moving: Option<Moving>,
     /// Moves that did not end, by their LSN, with the checksum of its record: some keyspaces have their rows.
     pub interrupted: BTreeMap<u64, Option<u32>>,
-    /// Users some of whose rows are missing; user 0: all. [`Manifest::set_holes`] bounds them.
-    pub holes: BTreeMap<UserId, Hole>,
 }
 
 /// The hash of a row in a sum. It is the same in every build.
@@ -185,25 +153,7 @@ impl Manifest {
             newest: Default::default(),
             moving: None,
             interrupted: BTreeMap::new(),
-            holes: BTreeMap::new(),
         }
-    }
-
-    /// The hole of a user.
-    pub fn hole_of(&self, user: UserId) -> Option<&Hole> {
-        // Mostly there is none.
-        let of = || self.holes.get(&user).or_else(|| self.holes.get(&EVERY_USER));
-        if self.holes.is_empty() { None } else { of() }
-    }
-
-    /// Notes the holes. Of too many, every row of every user that had left counts as missing.
-    pub fn set_holes(&mut self, holes: BTreeMap<UserId, Hole>) {
-        let every = || {
-            let upto = holes.values().map(|hole| hole.upto).max().unwrap_or(0);
-            let at = holes.values().map(|hole| hole.at).max().unwrap_or_default();
-            BTreeMap::from([(EVERY_USER, Hole { upto, newest: u64::MAX, at })])
-        };
-        self.holes = if holes.len() > HOLES_MAX { every() } else { holes };
     }
 
     /// Reads it from a store, and checks that it fits the tables. `None` without ended rows.
@@ -257,9 +207,9 @@ impl Manifest {
     fn settle(&mut self, spaces: &Spaces) -> Result<(), StoreError> {
         let Some(moving) = self.moving.take() else { return Ok(()) };
         for (space, addition) in Space::ALL.into_iter().zip(moving.additions) {
+            // Of an addition that was cut some rows may be there.
             if let Some(probe) = &addition.probe
-                && self.keeps(space, probe.day)
-                && probe.is_in(spaces, space)?
+                && (!self.keeps(space, probe.day) || probe.is_in(spaces, space)?)
             {
                 self.add(space, addition)?;
                 self.interrupted.insert(moving.upto.lsn, moving.upto.crc);
@@ -306,12 +256,23 @@ impl Manifest {
         Ok(())
     }
 
-    fn add(&mut self, space: Space, addition: Addition) -> Result<(), StoreError> {
+    /// Counts what was added to a keyspace.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if there are too many rows to count, or fewer than were replaced.
+    pub fn add(&mut self, space: Space, addition: Addition) -> Result<(), StoreError> {
         for (day, total) in addition.added {
-            self.of_day(space, day).map_or(Some(()), |of| of.join(total)).ok_or_else(too_many)?;
+            match self.of_day(space, day) {
+                Some(of) => of.join(total).ok_or_else(too_many)?,
+                // It left memory after its day was cut.
+                None => self.unswept = self.unswept.saturating_add(total.rows),
+            }
         }
         for (day, total) in addition.replaced {
-            self.of_day(space, day).map_or(Some(()), |of| of.leave(total)).ok_or_else(too_many)?;
+            match self.of_day(space, day) {
+                Some(of) => of.leave(total).ok_or_else(too_many)?,
+                None => self.unswept = self.unswept.saturating_sub(total.rows),
+            }
         }
         self.days.retain(|_, of| *of != [Total::default(); SPACES]);
         if addition.probe.is_some() {
@@ -354,8 +315,7 @@ impl Manifest {
     }
 
     pub fn write(&self) -> Vec<u8> {
-        let Manifest { log, upto, crc, kept_from, swept_to, unswept, hashes, days, newest, moving, interrupted, holes } =
-            self;
+        let Manifest { log, upto, crc, kept_from, swept_to, unswept, hashes, days, newest, moving, interrupted } = self;
         let mut out = vec![VERSION];
         out.extend_from_slice(&log.to_le_bytes());
         put_upto(Upto { lsn: *upto, crc: *crc }, &mut out);
@@ -380,10 +340,6 @@ impl Manifest {
         }
         write_leb(interrupted.len() as u64, &mut out);
         interrupted.iter().for_each(|(lsn, crc)| put_upto(Upto { lsn: *lsn, crc: *crc }, &mut out));
-        write_leb(holes.len() as u64, &mut out);
-        for (user, Hole { upto, newest, at }) in holes {
-            [user.0, *upto, *newest, at.0].into_iter().for_each(|number| write_leb(number, &mut out));
-        }
         out
     }
 
@@ -469,12 +425,6 @@ fn take(rest: &mut &[u8]) -> Option<Manifest> {
     for _ in 0..count {
         let Upto { lsn, crc } = take_upto(rest)?;
         manifest.interrupted.insert(lsn, crc);
-    }
-    let count = read_leb(rest)?;
-    for _ in 0..count {
-        let user = UserId(read_leb(rest)?);
-        let hole = Hole { upto: read_leb(rest)?, newest: read_leb(rest)?, at: Timestamp(read_leb(rest)?) };
-        manifest.holes.insert(user, hole);
     }
     Some(manifest)
 }

@@ -2,6 +2,7 @@
 //! does not go through the journal: one ingestion is whole or absent after a crash, and durable when it is over.
 
 use super::{Kept, LEVEL_FILES, LEVEL_FILES_MAX, MEMORY_TABLES_MAX, Size, StoreError, Value};
+use engine::id::UserId;
 use engine::time::UtcDay;
 use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
@@ -14,6 +15,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Name of the row in the table `about`.
 const ABOUT: &[u8] = b"ended";
+/// Names of the rows about users with missing rows begin with this.
+const HOLE: &[u8] = b"hole";
 const BLOCK_BYTES: u32 = 8 << 10;
 /// Bits of a filter for each row.
 const FILTER_BITS: f32 = 10.0;
@@ -215,6 +218,31 @@ impl Spaces {
         self.sync()
     }
 
+    /// The rows about users with missing rows, by ascending users.
+    ///
+    /// # Errors
+    /// Each row may be an error; the rows after it may be missing.
+    pub fn holes(&self) -> impl Iterator<Item = Result<(UserId, Value), StoreError>> + use<> {
+        self.about.prefix(HOLE).map(|row| {
+            let (key, value) = row.into_inner()?;
+            let user = key.strip_prefix(HOLE).and_then(|user| Some(u64::from_be_bytes(user.try_into().ok()?)));
+            let damaged = || StoreError::Damaged(format!("about has a key of {} bytes", key.len()));
+            Ok((UserId(user.ok_or_else(damaged)?), value))
+        })
+    }
+
+    /// Adds such rows, by ascending users, to a store that has none, together and durably.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn add_holes(&self, rows: impl Iterator<Item = (UserId, Vec<u8>)>) -> Result<(), StoreError> {
+        let mut ingestion = self.about.start_ingestion()?;
+        for (user, value) in rows {
+            ingestion.write([HOLE, &user.0.to_be_bytes()].concat(), value)?;
+        }
+        Ok(ingestion.finish()?)
+    }
+
     /// Checks whether the database takes writes.
     ///
     /// # Errors
@@ -278,6 +306,12 @@ impl Spaces {
     #[cfg(test)]
     pub fn put(&self, space: Space, key: &[u8], value: &[u8]) {
         self.space(space).expect("it is made").insert(key, value).expect("written");
+    }
+
+    /// Whether a keyspace is merged as a whole now.
+    #[cfg(test)]
+    pub fn is_merging(&self) -> bool {
+        self.merging.load(Ordering::Relaxed) > 0
     }
 
     /// Merges wait until this is dropped, in a test.

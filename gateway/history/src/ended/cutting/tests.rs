@@ -1,7 +1,5 @@
 use super::*;
-use crate::ended::testing::{
-    LOG, World, all_agree, copied, create, days, kept, kills, open, sound, world_of_days,
-};
+use crate::ended::testing::{LOG, World, all_agree, copied, create, days, kept, kills, open, sound, world_of_days};
 use crate::ended::{Counted, count};
 use crate::testing::copy;
 use engine::departed::{Departed as _, Leaving};

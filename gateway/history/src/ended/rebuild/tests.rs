@@ -1,9 +1,7 @@
 use super::*;
-use crate::ended::manifest::Total;
 use crate::ended::EndedOf;
-use crate::ended::testing::{
-    LOG, World, all_agree, create, days, kept, open, sound, world, world_of_days,
-};
+use crate::ended::manifest::Total;
+use crate::ended::testing::{LOG, World, all_agree, create, days, kept, open, sound, world, world_of_days};
 use crate::store::FOLDER;
 use crate::testing::copy;
 use engine::departed::Departed as _;

@@ -64,10 +64,7 @@ pub fn compare(directory: &Path) -> Fit {
         Ok(is_compared) if is_compared || upto == 0 => Fit::Same,
         Ok(_) => Fit::Released,
         Err(
-            error @ (StoreError::Missing
-            | StoreError::Foreign
-            | StoreError::Behind { .. }
-            | StoreError::Ahead { .. }),
+            error @ (StoreError::Missing | StoreError::Foreign | StoreError::Behind { .. } | StoreError::Ahead { .. }),
         ) => Fit::Unfit(error.to_string()),
         Err(error) => unread(&error),
     }

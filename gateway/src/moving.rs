@@ -254,13 +254,7 @@ impl journal::mover::EndedStore for Moving {
         }
     }
 
-    fn write(
-        &mut self,
-        users: &Users,
-        leaving: &[Leaving],
-        upto: Lsn,
-        record_crc: u32,
-    ) -> Result<(), Box<dyn Error>> {
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, record_crc: u32) -> Result<(), Box<dyn Error>> {
         self.names()?;
         self.room.check(leaving)?;
         self.store.belongs_to(self.needed.log, users)?;

@@ -195,12 +195,12 @@ impl HistoryOptions {
                     "{cut}; by the counts of each day in the old store {orders} orders, {fills} fills, {positions} \
                      positions and {requests} requests since then are missing that are not of other users, {assumed}"
                 );
-                let missing =
-                    json!({"orders": orders, "fills": fills, "positions": positions, "requests": requests});
+                let missing = json!({"orders": orders, "fills": fills, "positions": positions, "requests": requests});
                 (text, json!({"cut": "unknown", "cut_from": day, "missing": missing}))
             }
             CutRows::Uncounted(why) => {
-                let text = format!("{cut}; the old store does not say how many rows there were since then ({why}), {assumed}");
+                let text =
+                    format!("{cut}; the old store does not say how many rows there were since then ({why}), {assumed}");
                 (text, json!({"cut": "uncounted", "cut_from": day, "why": why}))
             }
         };

@@ -60,13 +60,7 @@ pub trait EndedStore: Send {
     ///
     /// # Errors
     /// The store takes nothing for now; the rows stay in memory.
-    fn write(
-        &mut self,
-        users: &Users,
-        leaving: &[Leaving],
-        upto: Lsn,
-        record_crc: u32,
-    ) -> Result<(), Box<dyn Error>>;
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, record_crc: u32) -> Result<(), Box<dyn Error>>;
 
     /// The first day that is to be kept, on this day. `None`: all are.
     fn wanted_from(&mut self, _today: UtcDay) -> Option<UtcDay> {

@@ -51,8 +51,7 @@ struct Process {
 }
 
 fn start(data: &Path) -> Process {
-    let (mut history, ..) =
-        History::open(Some(data.join("history")), 4 << 20, Arc::default(), Fills::default());
+    let (mut history, ..) = History::open(Some(data.join("history")), 4 << 20, Arc::default(), Fills::default());
     let stop = Stop::new();
     while history.take_turn(&stop).expect("it never fails") != Next::Sleep {}
     let (store, filters) = (history.ended(), OpenFilters::default());

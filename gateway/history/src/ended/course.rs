@@ -199,7 +199,10 @@ mod tests {
             let of = |lsn: u64| Upto { lsn, crc: Some(lsn as u32 * 7) };
             let all = world.all();
             let first: Vec<_> = all.iter().take(1).cloned().collect();
-            store.writer(LOG).write(&world.users, if is_interrupted { &first } else { &all }, of(lsn)).expect("written");
+            store
+                .writer(LOG)
+                .write(&world.users, if is_interrupted { &first } else { &all }, of(lsn))
+                .expect("written");
             if is_interrupted {
                 let mut writer = store.writer(LOG);
                 writer.watch = Some(Box::new(|step| match step {
@@ -221,9 +224,8 @@ mod tests {
             store.publish(database.spaces());
             let order = store.reader(LOG).of(all[0].user, lsn).order(all[0].orders[0]);
             let written = store.writer(LOG).write(&world.users, &all, of(60));
-            let is_foreign = |error: &StoreError| {
-                matches!(error, StoreError::Unusable(why) if matches!(**why, StoreError::Foreign))
-            };
+            let is_foreign =
+                |error: &StoreError| matches!(error, StoreError::Unusable(why) if matches!(**why, StoreError::Foreign));
             assert_eq!(order.as_ref().is_err_and(is_foreign), expected.is_none(), "row {nth}: {order:?}");
             assert_eq!(written.as_ref().is_err_and(is_foreign), expected.is_none(), "row {nth}: {written:?}");
             assert_eq!((order.is_ok(), written.is_ok()), (expected.is_some(), expected.is_some()), "row {nth}");

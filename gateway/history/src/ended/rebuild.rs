@@ -6,6 +6,9 @@
 //! The state knows how many rows of each user have left. Of a user some of whose rows ended before the history that is kept
 //! it does not know how many of these were cut. The manifest of the old store counts the rows of the days that are kept, of
 //! all users together. So if the users without cut rows lack as many rows as are missing of these days, the others lack none.
+//!
+//! More requests may be found than left memory with their orders: those whose ids ended before, and which a move had stored or
+//! an earlier state remembers. Nothing is missing then.
 
 mod derived;
 mod sources;
@@ -23,7 +26,7 @@ use engine::id::{OrderId, PositionId, UserId};
 use engine::time::UtcDay;
 use engine::user::{DepartedRows, Users};
 use sources::{Opened, Row};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Memory for what is read of the old store.
@@ -306,7 +309,7 @@ impl Rebuilding<'_> {
         let left = |of: &DepartedRows| [of.orders, of.fills, of.positions, of.requests];
         let kept_from = self.manifest.kept_from;
         rebuilt.kept_from = kept_from;
-        let mut doubted = BTreeSet::new();
+        let mut has_doubted = false;
         for user in self.state.iter() {
             let Some(departed) = user.departed().filter(|departed| left(departed) != [0; 4]) else { continue };
             let found = self.found.remove(&user.id).unwrap_or_default();
@@ -314,7 +317,7 @@ impl Rebuilding<'_> {
             let is_proved = found.sum.bytes() == departed.sum();
             let has_all = !found.is_doubted && found.counts.iter().zip(left).all(|(found, left)| *found >= left);
             let (is_whole, lacks_hashes) = (is_proved || has_all, false);
-            doubted.extend(found.is_doubted.then_some(user.id));
+            has_doubted |= found.is_doubted;
             let (user, found) = (user.id, found.counts);
             rebuilt.users.push(UserRows { user, found, left, is_proved, has_cut, is_whole, lacks_hashes });
         }
@@ -330,12 +333,16 @@ impl Rebuilding<'_> {
             let lost = counts.as_ref().ok().map(|counts| self.lost_hashes(counts));
             rebuilt.lost_hashes = lost.map(|[_, of_cut]| of_cut);
             if has_cut {
+                let counts = match has_doubted {
+                    true => Err("some rows are of a source that may be of another copy".to_owned()),
+                    false => counts,
+                };
                 rebuilt.cut = self.cut_rows(&rebuilt.users, counts);
             }
             let is_whole = rebuilt.cut == CutRows::Whole;
             for user in &mut rebuilt.users {
                 // Of some of them all rows may be there that were cut, too.
-                user.is_whole |= is_whole && user.has_cut && !doubted.contains(&user.user);
+                user.is_whole |= is_whole && user.has_cut;
                 user.lacks_hashes = match user.is_whole {
                     true => user.has_cut && lost.is_none_or(|[_, of_cut]| of_cut > 0),
                     false => lost.is_none_or(|[all, _]| all > 0),

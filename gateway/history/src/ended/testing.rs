@@ -44,11 +44,7 @@ pub fn copied(from: &Path) -> TempDir {
 }
 
 /// Copies of the store in a folder after every step of what `writes` does with its writer, with the names of the steps.
-pub fn kills(
-    folder: &Path,
-    writer: &mut EndedWriter,
-    writes: impl FnOnce(&mut EndedWriter),
-) -> Vec<(String, TempDir)> {
+pub fn kills(folder: &Path, writer: &mut EndedWriter, writes: impl FnOnce(&mut EndedWriter)) -> Vec<(String, TempDir)> {
     let copies: Arc<Mutex<Vec<(String, TempDir)>>> = Arc::default();
     let (into, from) = (copies.clone(), folder.to_owned());
     writer.watch = Some(Box::new(move |step| {

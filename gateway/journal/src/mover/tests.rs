@@ -37,13 +37,7 @@ struct InMemory {
 }
 
 impl EndedStore for InMemory {
-    fn write(
-        &mut self,
-        users: &Users,
-        leaving: &[Leaving],
-        upto: Lsn,
-        record_crc: u32,
-    ) -> Result<(), Box<dyn Error>> {
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, record_crc: u32) -> Result<(), Box<dyn Error>> {
         self.records.lock().push((upto, record_crc));
         if *self.fails.lock() {
             return Err("no room on the disk".into());
@@ -400,13 +394,7 @@ struct Cutting {
 }
 
 impl EndedStore for Cutting {
-    fn write(
-        &mut self,
-        users: &Users,
-        leaving: &[Leaving],
-        upto: Lsn,
-        record_crc: u32,
-    ) -> Result<(), Box<dyn Error>> {
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, record_crc: u32) -> Result<(), Box<dyn Error>> {
         self.rows.write(users, leaving, upto, record_crc)
     }
 

@@ -112,7 +112,10 @@ fn the_oldest_interrupted_moves_are_forgotten() {
         manifest.moving = Some(moving);
         manifest.settle(&spaces).expect("readable");
     }
-    assert_eq!((manifest.interrupted.len(), manifest.interrupted.first_key_value()), (INTERRUPTED_MAX, Some((&6, &None))));
+    assert_eq!(
+        (manifest.interrupted.len(), manifest.interrupted.first_key_value()),
+        (INTERRUPTED_MAX, Some((&6, &None)))
+    );
     assert_eq!(manifest.days, BTreeMap::new());
     assert_eq!(manifest.newest_lsn(), INTERRUPTED_MAX as u64 + 5);
 }

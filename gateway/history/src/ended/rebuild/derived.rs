@@ -8,7 +8,7 @@ use crate::ended::rows::{
     first_object, hash_key, id_hash, key_bytes, market_key, object_key, put_head, put_order_of, take_head, take_order_of,
     user_of,
 };
-use crate::store::{Head, Space, StoreError, Value};
+use crate::store::{Head, Space, StoreError};
 use engine::departed::{EndedOrder, Sharing, take_order};
 use engine::id::{OrderId, UserId};
 use engine::order::Order;
@@ -165,8 +165,10 @@ impl Rebuilding<'_> {
                     continue;
                 }
                 let found = if may_be_there(space, value)? { spaces.get(space, key)? } else { None };
-                let is_older = |found: &Value| Ok(hashed_order(key, found)? >= hashed_order(key, value)?);
-                if space == Space::ByHash && found.as_ref().map_or(Ok::<_, StoreError>(false), is_older)? {
+                if space == Space::ByHash
+                    && let Some(found) = &found
+                    && hashed_order(key, found)? >= hashed_order(key, value)?
+                {
                     continue;
                 }
                 let replaced = found.map(|found| Ok::<_, StoreError>((row_hash(key, &found), day(&found)?))).transpose()?;

@@ -15,7 +15,6 @@ fn steps() -> Vec<&'static str> {
     [&BEFORE[..], &Space::ALL.map(Space::name), &AFTER].concat()
 }
 
-
 /// A store from which a part of its rows was moved at LSN 10, and copies of it after every step of the move of all rows at
 /// LSN 20.
 struct Kills {
@@ -122,7 +121,8 @@ fn a_move_without_room_is_repeated() {
             let failed = writer.write(&world.users, &all, 10).expect_err("no room");
             assert!(failed.is_full(), "{step}: {failed}");
             cases += check(&store, &world, &first, 5, step);
-            let again = writer.write(&world.users, &world.some(60), 15);
+            let others = world.some(60);
+            let again = writer.write(&world.users, &others, 15);
             if SYNCS.contains(&step) {
                 assert!(matches!(again, Err(StoreError::Refused(_))), "{step}: {again:?}");
                 let other = store.writer(LOG).write(&world.users, &all, 20);

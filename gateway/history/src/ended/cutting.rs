@@ -127,7 +127,7 @@ impl EndedWriter {
         Ok(orders)
     }
 
-    /// Merges for which there are not so many free bytes wait.
+    /// A merge waits until there are as many free bytes as its keyspace has.
     pub fn within(mut self, free: FreeBytes) -> EndedWriter {
         self.free = Some(free);
         self

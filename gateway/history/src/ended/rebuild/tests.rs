@@ -14,6 +14,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+mod cut;
+mod found;
+
 const UPTO: u64 = 50;
 
 /// A world, the same after all of its ended rows have left, and a store with them.
@@ -302,6 +305,3 @@ fn what_leaves_later_is_found() {
     assert_eq!(store.holes().len(), case.left.len());
     println!("rows after a rebuild: {} cases", later.len() + 5);
 }
-
-mod cut;
-mod found;

@@ -312,7 +312,10 @@ pub fn rebuild(directory: &Path, from: &[PathBuf], now: Timestamp) -> Result<Out
     let upto = Upto { lsn: upto, crc: wal::record_crc(&storage, Lsn(upto)).unwrap_or(None) };
     let rebuilt = loop {
         DirBuilder::new().mode(0o700).create(&making).map_err(of(&making))?;
-        copy_filters(&old, &making, log, upto.lsn)?;
+        // Those of a foreign store have other names.
+        if folders.first() == Some(&old) {
+            copy_filters(&old, &making, log, upto.lsn)?;
+        }
         let stores = folders.iter().map(|folder| folder.join(FOLDER)).chain(beside.stores.iter().cloned()).collect();
         let doubted = (beside.doubted_stores.clone(), users(&beside.doubted_states));
         let sources = Sources { stores, states: users(&beside.states), doubted, counted_by: folders.clone() };

@@ -103,11 +103,6 @@ impl Opened {
         Ok(Opened { spaces, manifest: Mutex::new(manifest), holes })
     }
 
-    /// Users with missing rows, whether or not these are kept.
-    pub fn holes(&self) -> &Holes {
-        &self.holes
-    }
-
     /// What is missing of a user.
     pub fn hole_of(&self, user: UserId) -> Option<Hole> {
         let kept_from = || self.manifest().map_or(UtcDay(0), |manifest| manifest.kept_from);

@@ -175,7 +175,7 @@ mod tests {
         drop(spaces);
         let store = open(place.path());
         let opened = store.opened().expect("open");
-        let found = opened.holes();
+        let found = &opened.holes;
         assert_eq!(*found, holes);
         let mut cases = 0;
         for user in 1..=USERS {

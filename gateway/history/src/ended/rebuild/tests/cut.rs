@@ -109,7 +109,7 @@ fn a_cut_ends_holes_but_for_hashes() {
         [(true, true, true), (true, false, true), (false, true, false), (false, false, true)]
     {
         let make = || {
-            let mut world = World { dice: 5, ..World::default() };
+            let mut world = World::default();
             let user = world.add_user(3);
             for number in 0..30_u8 {
                 let order_hash = (is_signed && number % 3 == 0).then_some([number; 32]);

@@ -135,7 +135,7 @@ fn rows_that_are_doubted_count_by_their_hashes() {
 #[test]
 fn runs_of_rows_join() {
     let make = || {
-        let mut world = World { dice: 6, ..World::default() };
+        let mut world = World::default();
         for user in [3, 9] {
             let user = world.add_user(user);
             for number in 0..700_u32 {

@@ -272,12 +272,12 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         shared.books.clone(),
         shared.commit.listener.fills.clone(),
     );
-    let (runtime, log, failed) = Runtime::start(parts)?;
     let store = history.ended();
-    store.hide_before(history_from);
-    // The job opens it after this.
+    // The job opens it later.
     let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
     store.compare_with(fitting::checksums(storage, last_lsn));
+    let (runtime, log, failed) = Runtime::start(parts)?;
+    store.hide_before(history_from);
     let identity;
     let ended = EndedFigures {
         bound: shared.ended_bound.clone(),

@@ -51,8 +51,8 @@ impl Manifest {
 }
 
 impl EndedStore {
-    /// Compares the rows with a log whenever they are opened from now on, before any of them is read: of another course of
-    /// events none is.
+    /// Compares the rows with a log whenever they are opened from now on, before any of them is read. Those of another course
+    /// of events are not read.
     pub fn compare_with(&self, crc_of: CrcOf) {
         // Once in a process.
         let _ = self.crc_of.set(crc_of);

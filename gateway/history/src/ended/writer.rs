@@ -174,7 +174,7 @@ impl EndedWriter {
         Ok(())
     }
 
-    /// A write has failed. Without room a later one may succeed; after other errors none is made.
+    /// A write has failed. Without room a later one may succeed; after other errors nothing more is written.
     pub(super) fn failed(&mut self, error: StoreError) -> StoreError {
         if error.is_full() {
             self.store.note_full();

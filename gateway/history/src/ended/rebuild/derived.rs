@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 /// Memory for the rows of a run.
-const RUN_BYTES: usize = if cfg!(test) { 16 << 10 } else { 32 << 20 };
+const RUN_BYTES: usize = if cfg!(test) { 48 << 10 } else { 32 << 20 };
 /// What a row of a run takes beside its bytes.
 const ROW_BYTES: usize = 80;
 /// Rows that are decoded with shared memory.

@@ -13,6 +13,7 @@ pub use sink::{Folder, Sink, Stream, TarFile};
 pub(crate) use sink::{sync_folders, sync_parent};
 
 use crate::check;
+use crate::fitting::checksums;
 use ::history::{EndedStore, StoreError, StoreFile};
 use engine::shard::digest;
 use engine::time::Timestamp;
@@ -37,6 +38,9 @@ use wire::instant::ts_text;
 /// How long the sync of the last records may take before a backup of a running directory is cancelled.
 const SYNCED_WITHIN: Duration = Duration::from_secs(10);
 const SYNCED_CHECK_EVERY: Duration = Duration::from_millis(1);
+/// How long the history store may take to be opened before a backup of a running directory fails.
+const OPENS_WITHIN: Duration = Duration::from_secs(10);
+const OPEN_CHECK_EVERY: Duration = Duration::from_millis(10);
 /// If the newest snapshot is gone when it is opened, there are newer ones.
 const SNAPSHOT_TRIES: u32 = 8;
 /// Bytes of the history store that the check of a stopped directory keeps in memory.
@@ -205,7 +209,10 @@ impl Source {
         }
         let departed_upto = state.users.iter().map(Users::departed_upto).max().unwrap_or(0);
         if departed_upto > 0 {
-            let ended = EndedStore::open(&directory.join("history"), CACHE_BYTES);
+            let ended = EndedStore::open(&directory.join("history"), CACHE_BYTES).and_then(|ended| {
+                ended.continues(checksums(storage.clone(), report.lsn.0))?;
+                Ok(ended)
+            });
             fits(ended, &origin, departed_upto, report.lsn)?;
         }
         let history_left_out = may_be_left_out(history(directory, &mut files), departed_upto > 0)?;
@@ -298,6 +305,7 @@ fn planned(
     held.go_on().map_err(BackupError::GivenUp)?;
     let Digested { lsn, digest, departed_upto } = digested.ok_or(BackupError::Ending)??;
     if departed_upto > 0 {
+        wait_until_open(ended, held)?;
         // Also one that was lost, in whose place a start has made an empty one.
         fits(Ok(ended.clone()), &origin, departed_upto, lsn)?;
     }
@@ -384,6 +392,16 @@ fn wait_for(marks: &Marks, lsn: Lsn, held: &Held) -> Result<(), BackupError> {
             return Err(BackupError::Ending);
         }
         std::thread::sleep(SYNCED_CHECK_EVERY);
+    }
+    Ok(())
+}
+
+/// Waits while the history store is being opened, as after a start, or again after a failed write.
+fn wait_until_open(ended: &EndedStore, held: &Held) -> Result<(), BackupError> {
+    let started = Instant::now();
+    while matches!(ended.upto(), Err(StoreError::Opening)) && started.elapsed() < OPENS_WITHIN {
+        held.go_on().map_err(BackupError::GivenUp)?;
+        std::thread::sleep(OPEN_CHECK_EVERY);
     }
     Ok(())
 }

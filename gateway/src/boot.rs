@@ -21,7 +21,7 @@ use crate::runtime::{Parts, Runtime};
 use crate::serving::{Stopping, listen_until_stopped, listening};
 use crate::shared_state::Shared;
 use crate::uptime::Ask;
-use crate::{alerts, banner, billing, check, demo, simulation};
+use crate::{alerts, banner, billing, check, demo, fitting, rebuild, simulation};
 use ::integrations::dispatcher::Known;
 use ::simulation::runner::Open;
 use edge::app::{App, Edge};
@@ -112,6 +112,10 @@ pub fn serve_on(config: Config, venue: Box<dyn Venue>) -> Result<(), BootError> 
 }
 
 fn start(mut config: Config, venue: Option<Box<dyn Venue>>, bot: Option<ForBot>) -> Result<(), BootError> {
+    if bot.is_some() {
+        // Nothing leaves the memory of a back-test (gateway/docs/backtest-bot.md §4): a bound would end its trading.
+        config.history.hot_bytes_max = u64::MAX;
+    }
     let clock = match &bot {
         Some(bot) => bot.moments.clock().clone(),
         None => Clock::ahead_of_wall(config.server.clock_ahead_file.as_deref()),
@@ -127,6 +131,9 @@ fn start(mut config: Config, venue: Option<Box<dyn Venue>>, bot: Option<ForBot>)
     config.venue.live.shelf = Some(config.data.dir.join("venue"));
     config.venue.archive.cache = config.archive.dir.join("cache");
     check::check_kept(&config.data.dir, &config.kept_secrets())?;
+    if rebuild::finish(&config.data.dir).map_err(io("the history store that was rebuilt"))? {
+        tracing::warn!("a rebuild of the history store was interrupted when the new one was complete: it is used");
+    }
     let has_records = recovery.report.lsn != Lsn::ZERO;
     let changes = config.complete_secrets_of_a_start(has_records).map_err(io("a secret"))?;
     for change in &changes {
@@ -265,8 +272,11 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         shared.books.clone(),
         shared.commit.listener.fills.clone(),
     );
-    let (runtime, log, failed) = Runtime::start(parts)?;
     let store = history.ended();
+    // The job opens it later.
+    let storage = Files::open_existing(&config.data.dir).map_err(RecoverError::from)?;
+    store.compare_with(fitting::checksums(storage, last_lsn));
+    let (runtime, log, failed) = Runtime::start(parts)?;
     store.hide_before(history_from);
     let identity;
     let ended = EndedFigures {
@@ -284,7 +294,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         }
     };
     let needed = Needed { log: identity, upto: departed_upto, end: last_lsn };
-    // The result of a back-test is read from the state.
+    // The result of a back-test is read from the state, so nothing leaves it.
     let stop = jobs.stops().of(End::BeforeShards).clone();
     let mover = bot.is_none().then(|| {
         moving::mover(&config, &ended, needed, runtime.inboxes(), &clock, (shown.clone(), leap.clone(), &stop))

@@ -40,6 +40,7 @@
 //! | [`admin_listener`] | the listener for monitors and operators: metrics, and the admin namespace of this server |
 //! | `directory_venue` | the venues of a data directory |
 //! | `ended` | threads that read rows which have left memory |
+//! | [`fitting`] | whether the history store is that of the log beside it |
 //! | [`moving`] | the mover of ended rows, with the history store and the filters over its names |
 //! | [`incidents`], [`uptime`] | what the operator reports; samples of each minute |
 //! | `simulation` | the parts of the simulation routes outside of the edge |
@@ -61,6 +62,7 @@ pub mod config;
 pub mod demo;
 mod directory_venue;
 mod ended;
+pub mod fitting;
 pub mod incidents;
 pub mod instruments;
 pub mod jobs;

@@ -15,7 +15,7 @@ use engine::time::UtcDay;
 use engine::user::Users;
 use far::FarCuts;
 use history::filters::{FILTERS_FOLDER, FilterError, FilterWriter, OpenFilters};
-use history::{EndedStore, EndedWriter, StoreError};
+use history::{EndedStore, EndedWriter, StoreError, Upto};
 use host::clock::Clock;
 use host::leap::Leap;
 use host::thread::Stop;
@@ -60,8 +60,10 @@ pub fn mover(
 ) -> Mover {
     let EndedFigures { bound, mover: moved, store, filters, reads: _ } = figures;
     moved.upto.store(needed.upto, Ordering::Relaxed);
+    let room = Room { folder: config.data.dir.clone(), free_bytes_min: config.journal.reserve_bytes + MOVE_FREE_BYTES };
+    let of_merges = room.clone();
     let moving = Moving {
-        writer: store.writer(needed.log).until(stop.clone()),
+        writer: store.writer(needed.log).until(stop.clone()).within(Box::new(move || of_merges.left())),
         names: Names {
             folder: config.data.dir.join("history").join(FILTERS_FOLDER),
             bytes_max: config.history.filter_bytes,
@@ -74,7 +76,7 @@ pub fn mover(
         store: store.clone(),
         needed,
         fits: false,
-        room: Room { folder: config.data.dir.clone(), free_bytes_min: config.journal.reserve_bytes + MOVE_FREE_BYTES },
+        room,
         cut: Cutting {
             keep: config.history.keep,
             far: FarCuts::new(clock.clone(), leap),
@@ -124,12 +126,19 @@ struct Moving {
 }
 
 /// The disk of the store, which is that of the log.
+#[derive(Clone)]
 struct Room {
     folder: PathBuf,
     free_bytes_min: u64,
 }
 
 impl Room {
+    /// Bytes that are free beyond those that must be; none if the disk does not say it.
+    fn left(&self) -> u64 {
+        let free = Files::open_existing(&self.folder).ok().and_then(|files| files.free_bytes().ok());
+        free.unwrap_or(0).saturating_sub(self.free_bytes_min)
+    }
+
     /// # Errors
     /// Why nothing may be written for now.
     fn check(&self, leaving: &[Leaving]) -> Result<(), Box<dyn Error>> {
@@ -224,7 +233,7 @@ impl Moving {
         Ok(self.names.writer.as_mut().expect("it was opened"))
     }
 
-    fn write_rows(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+    fn write_rows(&mut self, users: &Users, leaving: &[Leaving], upto: Upto) -> Result<(), Box<dyn Error>> {
         self.names()?;
         self.room.check(leaving)?;
         self.store.belongs_to(self.needed.log, users)?;
@@ -238,8 +247,14 @@ impl Moving {
                 keys_of(of.user, order, user.request_of(order.id)).for_each(|name| names.add(name));
             }
         }
-        names.sync(upto.0)?;
-        self.writer.write(users, leaving, upto.0)?;
+        if let Err(error) = names.sync(upto.lsn) {
+            if error.is_full() {
+                // The next move opens them again, without what was written in part.
+                self.names.writer = None;
+            }
+            return Err(error.into());
+        }
+        self.writer.write(users, leaving, upto)?;
         let ids_from = self.names.ids_from();
         self.names()?.forget(ids_from);
         Ok(())
@@ -289,8 +304,8 @@ impl journal::mover::EndedStore for Moving {
         self.room.check(&[])
     }
 
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
-        let written = self.write_rows(users, leaving, upto);
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, record_crc: u32) -> Result<(), Box<dyn Error>> {
+        let written = self.write_rows(users, leaving, Upto { lsn: upto.0, crc: Some(record_crc) });
         written.map_err(|error| if is_stop(&*error) { GivenUp.into() } else { error })
     }
 
@@ -387,134 +402,4 @@ impl From<FilterError> for NamesError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use engine::book::Books;
-    use engine::time::Timestamp;
-    use history::{Fills, History};
-    use host::job::Work as _;
-    use std::path::Path;
-
-    #[test]
-    fn the_first_day_follows_from_settings_and_room() {
-        let keep = |days: Option<u32>, days_least: u32| KeepSettings { days, bytes_max: None, days_least };
-        let cases = [
-            // Nothing is bounded, or there is room.
-            (keep(None, 4), 100, None, None, false),
-            (keep(Some(4), 4), 100, None, Some(96), false),
-            (keep(Some(30), 4), 100, None, Some(70), false),
-            // A server younger than that.
-            (keep(Some(30), 4), 20, None, None, false),
-            // The later of both bounds counts.
-            (keep(None, 4), 100, Some(50), Some(50), false),
-            (keep(Some(30), 4), 100, Some(50), Some(70), false),
-            (keep(Some(30), 4), 100, Some(90), Some(90), false),
-            // Never the last days, and as many as ids need.
-            (keep(None, 4), 100, Some(96), Some(96), false),
-            (keep(None, 4), 100, Some(97), Some(96), true),
-            (keep(None, 8), 100, Some(96), Some(92), true),
-            (keep(None, 8), 100, Some(200), Some(92), true),
-        ];
-        for (keep, today, by_room, expected, is_too_much) in cases {
-            let found = kept_from(keep, UtcDay(today), by_room.map(UtcDay));
-            assert_eq!(found, (expected.map(UtcDay), is_too_much), "{keep:?} {by_room:?}");
-        }
-        println!("first days: {} cases", cases.len());
-    }
-
-    /// Where rows go, with a disk of which this much must be free.
-    fn moving(place: &Path, store: EndedStore, upto: u64, free_bytes_min: u64) -> Moving {
-        let (clock, log) = (Clock::fake(Timestamp(0)), 7);
-        Moving {
-            writer: store.writer(log),
-            names: Names {
-                folder: place.join(FILTERS_FOLDER),
-                bytes_max: 1 << 20,
-                ids_us: 1,
-                open: OpenFilters::default(),
-                clock: clock.clone(),
-                writer: None,
-                stop: Stop::new(),
-            },
-            store,
-            needed: Needed { log, upto, end: 10 },
-            fits: false,
-            room: Room { folder: place.to_owned(), free_bytes_min },
-            cut: Cutting {
-                keep: KeepSettings { days: None, bytes_max: None, days_least: 4 },
-                far: FarCuts::new(clock, Arc::new(Leap::none())),
-                shown: Arc::default(),
-                to: UtcDay(0),
-                warned: false,
-            },
-        }
-    }
-
-    /// What is known without rows: a missing store, one that lacks what the state needs, and a full disk.
-    #[test]
-    fn a_store_says_beforehand_that_it_takes_nothing() {
-        let place = tempfile::tempdir().expect("a temporary folder");
-        let folder = place.path().join("history");
-        let (mut history, ..) = History::open(Some(folder), 8 << 20, Arc::new(Books::new()), Fills::default());
-        // The first turn opens the store.
-        history.take_turn(&Stop::new()).expect("a history does not fail");
-        let (open, missing, all) = (history.ended(), EndedStore::missing(), u64::MAX >> 1);
-        let mut cases = 0;
-        // (store, LSN up to which rows have left, bytes that must be free, whether it is ready)
-        for (store, upto, free_bytes_min, is_ready) in [
-            (&open, 0, 0, true),
-            (&open, 0, all, false),
-            (&open, 5, 0, false),
-            (&missing, 0, 0, false),
-            (&missing, 5, all, false),
-        ] {
-            let mut moving = moving(place.path(), store.clone(), upto, free_bytes_min);
-            let ready = journal::mover::EndedStore::ready(&mut moving);
-            assert_eq!(ready.is_ok(), is_ready, "case {cases}: {ready:?}");
-            cases += 1;
-        }
-        println!("stores that take nothing: {cases} cases");
-    }
-
-    /// Who sees that rows are passed over sees that answers have to say so, and for whom.
-    #[test]
-    fn what_is_hidden_was_published_before() {
-        let place = tempfile::tempdir().expect("a temporary folder");
-        let (store, user, last) = (EndedStore::missing(), UserId(3), 20_000);
-        let mut moving = moving(place.path(), store.clone(), 0, 0);
-        let shown = moving.cut.shown.clone();
-        let read = || {
-            for reads in 1_u64.. {
-                let hidden = store.shown_from();
-                let is_published = || shown.of(user).is_some_and(|day| day >= hidden);
-                assert!(hidden == UtcDay(0) || is_published(), "hidden before {}", hidden.0);
-                if hidden.0 == last {
-                    return reads;
-                }
-            }
-            unreachable!("the last day is cut");
-        };
-        let reads = std::thread::scope(|scope| {
-            let reading = scope.spawn(read);
-            (1..=last).for_each(|day| journal::mover::EndedStore::cut(&mut moving, UtcDay(day), vec![user]));
-            reading.join().expect("each cut was published")
-        });
-        println!("cuts that are published: {last} cases, {reads} reads beside them");
-    }
-
-    #[test]
-    fn a_stop_is_no_failure() {
-        let cases: [(Box<dyn Error>, bool); 6] = [
-            (StoreError::GivenUp.into(), true),
-            (NamesError::Stopped.into(), true),
-            (StoreError::Busy.into(), false),
-            (StoreError::Opening.into(), false),
-            (NamesError::Filter(FilterError::Missing).into(), false),
-            ("the disk is full".into(), false),
-        ];
-        for (error, expected) in &cases {
-            assert_eq!(is_stop(&**error), *expected, "{error}");
-        }
-        println!("stops: {} cases", cases.len());
-    }
-}
+mod tests;

@@ -2,28 +2,35 @@
 //! snapshots and the log still have in memory. The state says of each user how many rows have left, so what is missing is
 //! known. The directory is stopped and locked by the caller.
 //!
+//! A start, and each verb, ends an attempt that was interrupted between its renames ([`finish`]): otherwise it would make an
+//! empty store in the place of the new one.
+//!
 //! ```text
 //! DIR/history.rebuilding/   the new store while it is made; removed by the next attempt
 //! DIR/history.rebuilt/      the same when it is complete, until it gets its name
 //! DIR/history.backup-N/     a backup, restored to be read; removed
-//! DIR/history.damaged-N/    the old one
+//! DIR/history.damaged-N/    the old one; read by later attempts
 //! ```
 
 use crate::backup::{manifest, sync_folders};
+use crate::fitting::checksums;
 use crate::moving::FILTERS_LACK;
 use crate::restore::{Input, restore};
 use engine::shard::replay::State;
 use engine::time::Timestamp;
 use engine::user::Users;
 use history::filters::{FILTER_BYTES_MAX, FILTERS_FOLDER, FilterWriter, OpenFilters};
-use history::{FOLDER, Rebuilt, Sources, StoreError};
+use history::{EndedStore, FOLDER, Rebuilt, Sources, StoreError, Upto};
 use journal::recover::{self, RecoverError};
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use wal::Files;
+use wal::{Files, Lsn};
+
+/// Memory for what is read of a store.
+const CACHE_BYTES: u64 = 1 << 20;
 
 const HISTORY: &str = "history";
 const REBUILDING: &str = "history.rebuilding";
@@ -38,7 +45,7 @@ pub enum RebuildError {
     Log(RecoverError),
     /// No row has left memory.
     Nothing,
-    /// A source is of another log.
+    /// A source is of another log, or of a copy of this one that went on by itself.
     Foreign(PathBuf),
     /// The new store cannot be written.
     Store(StoreError),
@@ -55,7 +62,9 @@ impl fmt::Display for RebuildError {
             RebuildError::Nothing => {
                 f.write_str("no row has left memory: to begin again without old prices, move the folder history away")
             }
-            RebuildError::Foreign(path) => write!(f, "{} is of another log", path.display()),
+            RebuildError::Foreign(path) => {
+                write!(f, "{} is of another log, or of another copy of this one", path.display())
+            }
             RebuildError::Store(error) => write!(f, "the new store cannot be written: {error}"),
             RebuildError::Io { path, error } => write!(f, "{}: {error}", path.display()),
         }
@@ -112,12 +121,35 @@ fn identity(directory: &Path) -> Result<Option<u128>, RebuildError> {
     Ok(wal::origin(&storage)?.map(|origin| u128::from_be_bytes(origin.directory)))
 }
 
-/// Directories that are read beside the own one.
+/// Whether the logs of two directories, whose last records these are, have the same records. `None`: they have none in
+/// common.
+fn is_same_course(one: (&Path, Lsn), other: (&Path, Lsn)) -> Result<Option<bool>, RebuildError> {
+    let last = one.1.min(other.1);
+    let crc = |directory: &Path| -> Result<Option<u32>, RebuildError> {
+        let storage = Files::open_existing(directory).map_err(RecoverError::from)?;
+        Ok(wal::record_crc(&storage, last)?)
+    };
+    // The checksum of a record covers those of all records before it.
+    Ok(crc(one.0)?.zip(crc(other.0)?).map(|(one, other)| one == other))
+}
+
+/// The directory whose store is rebuilt.
+struct Own<'a> {
+    directory: &'a Path,
+    log: u128,
+    /// Its last record.
+    end: Lsn,
+}
+
+/// What is read beside the state of the directory.
 #[derive(Default)]
 struct Beside {
     /// Folders of stores, and states.
     stores: Vec<PathBuf>,
     states: Vec<State>,
+    /// The same of logs that have no record in common with this one.
+    doubted_stores: Vec<PathBuf>,
+    doubted_states: Vec<State>,
     notes: Vec<String>,
     /// Restored backups.
     made: Vec<PathBuf>,
@@ -132,10 +164,10 @@ impl Drop for Beside {
 
 impl Beside {
     /// Adds a backup, or another data directory of the same log.
-    fn add(&mut self, directory: &Path, log: u128, from: &Path, now: Timestamp) -> Result<(), RebuildError> {
+    fn add(&mut self, own: &Own<'_>, from: &Path, now: Timestamp) -> Result<(), RebuildError> {
         let mut place = from.to_owned();
         if from.join(manifest::MANIFEST).is_file() {
-            let target = directory.join(format!("{BACKUP}{}", self.made.len()));
+            let target = own.directory.join(format!("{BACKUP}{}", self.made.len()));
             self.made.push(target.clone());
             match restore(Input::Folder(from.to_owned()), &target, now) {
                 Ok(_) => place = target,
@@ -144,21 +176,99 @@ impl Beside {
                 }
             }
         }
+        let store = place.join(HISTORY).join(FOLDER);
         match identity(&place) {
-            Ok(Some(other)) if other != log => return Err(RebuildError::Foreign(from.to_owned())),
-            Ok(Some(_)) => match recover::look_before(&place) {
-                Ok(before) => self.states.extend(before),
-                Err(error) => self.notes.push(format!("{}: {error}", from.display())),
-            },
+            Ok(Some(other)) if other != own.log => return Err(RebuildError::Foreign(from.to_owned())),
+            Ok(Some(_)) => {}
             // Sorted files alone: rows of another log are of no user, or of orders that have not left.
-            _ => self.notes.push(format!("{}: its log is not read", from.display())),
+            _ => {
+                self.notes.push(format!("{}: its log is not read", from.display()));
+                self.doubted_stores.push(store);
+                return Ok(());
+            }
         }
-        if let Ok((state, _)) = recover::look(&place, false) {
-            self.states.push(state);
+        let mut states = match recover::look_before(&place) {
+            Ok(before) => before,
+            Err(error) => {
+                self.notes.push(format!("{}: {error}", from.display()));
+                Vec::new()
+            }
+        };
+        let mut is_same = None;
+        if let Ok((state, report)) = recover::look(&place, false) {
+            is_same = is_same_course((own.directory, own.end), (&place, report.lsn)).unwrap_or(None);
+            states.push(state);
         }
-        self.stores.push(place.join(HISTORY).join(FOLDER));
+        match is_same {
+            Some(true) => {
+                self.stores.push(store);
+                self.states.extend(states);
+            }
+            Some(false) => return Err(RebuildError::Foreign(from.to_owned())),
+            None => {
+                self.notes.push(format!(
+                    "{}: its log has no record in common with this one, so it may be of another copy that went on by \
+                     itself: users with rows of it count as whole only by their hashes",
+                    from.display()
+                ));
+                self.doubted_stores.push(store);
+                self.doubted_states.extend(states);
+            }
+        }
         Ok(())
     }
+}
+
+/// Ends a rebuild that was interrupted when the new store was complete and the old one had been moved away. Returns whether it
+/// did. The directory must be locked by the caller, and nothing may use its history.
+///
+/// # Errors
+/// The system's.
+pub fn finish(directory: &Path) -> io::Result<bool> {
+    let (store, made) = (directory.join(HISTORY), directory.join(REBUILT));
+    if store.try_exists()? || !made.is_dir() {
+        return Ok(false);
+    }
+    fs::rename(&made, &store)?;
+    File::open(directory)?.sync_all()?;
+    Ok(true)
+}
+
+/// The folders of old stores with their numbers, the newest first.
+fn damaged(directory: &Path) -> Result<Vec<(u32, PathBuf)>, RebuildError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(of(directory))? {
+        let entry = entry.map_err(of(directory))?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(DAMAGED)?.parse().ok());
+        found.extend(number.map(|number: u32| (number, entry.path())));
+    }
+    found.sort_by(|one, other| other.cmp(one));
+    Ok(found)
+}
+
+/// Moves a folder to those of old stores.
+fn put_away(directory: &Path, folder: &Path) -> Result<PathBuf, RebuildError> {
+    let number = damaged(directory)?.first().map_or(1, |(number, _)| number.saturating_add(1));
+    let place = directory.join(format!("{DAMAGED}{number}"));
+    fs::rename(folder, &place).map_err(of(&place))?;
+    Ok(place)
+}
+
+/// All users of states, each of which has one shard.
+fn users(states: &[State]) -> Vec<&Users> {
+    states.iter().map(|state| &state.users[0]).collect()
+}
+
+/// Whether the rows of a store are those of another log, or of another copy of this one. If the store cannot be opened, that
+/// is not known.
+fn is_foreign(folder: &Path, own: &Own<'_>) -> Result<bool, RebuildError> {
+    let storage = Files::open_existing(own.directory).map_err(RecoverError::from)?;
+    let compared = EndedStore::open(folder, CACHE_BYTES).and_then(|ended| {
+        ended.fits(own.log, 0, u64::MAX)?;
+        ended.continues(checksums(storage, own.end.0))
+    });
+    Ok(matches!(compared, Err(StoreError::Foreign)))
 }
 
 /// Makes the history store of a directory again; `from` are backups, or data directories, of the same log.
@@ -167,13 +277,14 @@ impl Beside {
 /// [`RebuildError`]; the old store is then where it was.
 pub fn rebuild(directory: &Path, from: &[PathBuf], now: Timestamp) -> Result<Outcome, RebuildError> {
     let (old, making, made) = (directory.join(HISTORY), directory.join(REBUILDING), directory.join(REBUILT));
-    // A kill between two renames.
-    if made.is_dir() && !old.exists() {
-        fs::rename(&made, &old).map_err(of(&old))?;
+    let mut beside = Beside::default();
+    finish(directory).map_err(of(&old))?;
+    if made.is_dir() {
+        // Complete, and the one that has its place may be empty.
+        let place = put_away(directory, &made)?;
+        beside.notes.push(format!("{}: a new store of an attempt that was interrupted; it is read", place.display()));
     }
-    for left in [&making, &made] {
-        remove(left)?;
-    }
+    remove(&making)?;
     for entry in fs::read_dir(directory).map_err(of(directory))? {
         let entry = entry.map_err(of(directory))?;
         if entry.file_name().to_string_lossy().starts_with(BACKUP) {
@@ -181,26 +292,49 @@ pub fn rebuild(directory: &Path, from: &[PathBuf], now: Timestamp) -> Result<Out
         }
     }
     let log = identity(directory)?.ok_or(RebuildError::Nothing)?;
-    let (state, _) = recover::look(directory, false)?;
+    let (state, report) = recover::look(directory, false)?;
     let upto = state.users.iter().map(Users::departed_upto).max().unwrap_or(0);
     if upto == 0 {
         return Err(RebuildError::Nothing);
     }
-    let mut beside = Beside::default();
-    beside.stores.push(old.join(FOLDER));
+    let own = Own { directory, log, end: report.lsn };
     match recover::look_before(directory) {
         Ok(before) => beside.states.extend(before),
         Err(error) => beside.notes.push(format!("older snapshots: {error}")),
     }
+    let mut folders = vec![old.clone()];
+    folders.extend(damaged(directory)?.into_iter().map(|(_, folder)| folder));
     for from in from {
-        beside.add(directory, log, from, now)?;
+        beside.add(&own, from, now)?;
     }
-    DirBuilder::new().mode(0o700).create(&making).map_err(of(&making))?;
-    copy_filters(&old, &making, log, upto)?;
-    let states = beside.states.iter().map(|state| &state.users[0]).collect();
-    let sources = Sources { stores: beside.stores.clone(), states };
-    let rebuilt = history::rebuild(&making, log, upto, state.markets.history_from(), &state.users[0], &sources)?;
-    drop(sources);
+    // If that record has been released, or cannot be read, starts compare LSNs alone until a move comes.
+    let storage = Files::open_existing(directory).map_err(RecoverError::from)?;
+    let upto = Upto { lsn: upto, crc: wal::record_crc(&storage, Lsn(upto)).unwrap_or(None) };
+    let rebuilt = loop {
+        DirBuilder::new().mode(0o700).create(&making).map_err(of(&making))?;
+        // Those of a foreign store have other names.
+        if folders.first() == Some(&old) {
+            copy_filters(&old, &making, log, upto.lsn)?;
+        }
+        let stores = folders.iter().map(|folder| folder.join(FOLDER)).chain(beside.stores.iter().cloned()).collect();
+        let doubted = (beside.doubted_stores.clone(), users(&beside.doubted_states));
+        let sources = Sources { stores, states: users(&beside.states), doubted, counted_by: folders.clone() };
+        let rebuilt = history::rebuild(&making, log, upto, state.markets.history_from(), &state.users[0], &sources)?;
+        // Not before they were read: an opening removes files that nothing names.
+        let mut foreign = Vec::new();
+        for folder in &folders {
+            if is_foreign(folder, &own)? {
+                foreign.push(folder.clone());
+            }
+        }
+        if foreign.is_empty() {
+            break rebuilt;
+        }
+        remove(&making)?;
+        folders.retain(|folder| !foreign.contains(folder));
+        let note = |folder: &PathBuf| format!("{}: of another log, or another copy of this one", folder.display());
+        beside.notes.extend(foreign.iter().map(note));
+    };
     let prices = match history::copy_prices(&old, &making) {
         Ok(rows) => Some(rows),
         Err(error) => {
@@ -212,13 +346,7 @@ pub fn rebuild(directory: &Path, from: &[PathBuf], now: Timestamp) -> Result<Out
     fs::rename(&making, &made).map_err(of(&made))?;
     let directory_file = File::open(directory).map_err(of(directory))?;
     directory_file.sync_all().map_err(of(directory))?;
-    let mut kept = None;
-    if old.exists() {
-        let damaged = (1_u32..).map(|number| directory.join(format!("{DAMAGED}{number}")));
-        let damaged = damaged.into_iter().find(|path| !path.exists()).expect("there are fewer folders than numbers");
-        fs::rename(&old, &damaged).map_err(of(&damaged))?;
-        kept = Some(damaged);
-    }
+    let kept = if old.exists() { Some(put_away(directory, &old)?) } else { None };
     fs::rename(&made, &old).map_err(of(&old))?;
     directory_file.sync_all().map_err(of(directory))?;
     Ok(Outcome { rebuilt, notes: std::mem::take(&mut beside.notes), prices, kept })

@@ -236,3 +236,50 @@ fn a_lost_store_is_rebuilt_from_a_backup_or_is_honest() {
     assert_eq!(history("verify", &data).status.code(), Some(0), "nothing was changed");
     cases.add(3);
 }
+
+/// A kill between the last two renames of a rebuild: a start, and each verb, gives the new store its name. A new store beside one
+/// that lacks its rows is never removed.
+#[test]
+fn an_interrupted_rebuild_is_finished() {
+    let cases = Cases::of("interrupted rebuilds");
+    let mut world = World::start_with(1, leaving_soon);
+    let mut client = world.user(0);
+    let order = changed(&limit(&world.markets.rain, "BUY", "0.30", "10"), &json!({"client_order_id": "before"}));
+    let id = int(&client.post("/v1/orders", &order).expect(200), "/order_id");
+    client.delete(&format!("/v1/orders/{id}")).expect(200);
+    world.depart_everything(1);
+    // Neither the snapshots nor the log after them have it.
+    world.make_snapshots(1, 2);
+    let target = format!("/v1/orders/{id}");
+    let before = client.get(&target).expect(200);
+    drop(client);
+    world.server.stop();
+    let data = world.place.data();
+    let (code, whole) = rebuilt(&world.place, &[]);
+    assert_eq!((code, int(&whole, "/users_lacking")), (Some(0), 0), "{whole}");
+    fs::remove_dir_all(data.join("history.damaged-1")).expect("it was kept");
+    let (store, made) = (data.join("history"), data.join("history.rebuilt"));
+    for by in ["a start", "verify", "rebuild", "rebuild beside an empty store"] {
+        fs::rename(&store, &made).expect("as a kill leaves it");
+        match by {
+            "a start" => {}
+            "verify" => assert_eq!(history("verify", &data).status.code(), Some(0)),
+            _ => {
+                if by != "rebuild" {
+                    fs::create_dir(&store).expect("as an earlier program makes it");
+                }
+                let (code, whole) = rebuilt(&world.place, &[]);
+                assert_eq!((code, int(&whole, "/users_lacking")), (Some(0), 0), "{by}: {whole}");
+            }
+        }
+        world.server = world.place.start();
+        let mut client = world.user(0);
+        assert_eq!(client.get(&target).expect(200), before, "{by}");
+        let again = client.post("/v1/orders", &order).expect(200);
+        assert_eq!(int(&again, "/order_id"), id, "{by}");
+        drop(client);
+        world.server.stop();
+        assert!(store.join("store").is_dir() && !made.exists(), "{by}");
+        cases.add(3);
+    }
+}

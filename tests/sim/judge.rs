@@ -98,6 +98,10 @@ pub fn answer(expected: &Expected, found: &Answer) -> Verdict {
                 "newest" => *newest, found.newest;
             );
         }
+        (Expected::Signed(expected), Answer::SignedOrders(found)) => {
+            let found_ids: Vec<Option<u64>> = found.iter().map(|id| id.map(|id| id.0)).collect();
+            same!("signed orders" => *expected, found_ids;);
+        }
         (Expected::Fills { ids, has_more }, Answer::Fills(found)) => {
             let found_ids: Vec<u64> = found.fills.iter().map(|view| view.fill.id.0).collect();
             same!("fills" => *ids, found_ids; "more" => *has_more, found.has_more;);
@@ -181,6 +185,7 @@ fn result(expected: &Order, found: &EngineOrder) -> Verdict {
         "expiration" => expected.expiration, terms.expiration().map(|at| at.0);
         "post only" => expected.post_only, terms.post_only;
         "client order id" => expected.client_order_id.as_deref(), terms.client_order_id();
+        "hash" => expected.hash.as_ref(), terms.order_hash();
         "route" => expected.route, terms.route;
         "rate" => expected.rate, terms.fee_rate.0;
         "created" => expected.created_at, found.created_at.0;

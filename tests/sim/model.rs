@@ -46,8 +46,8 @@ pub struct Model {
     pub reset_cooldown: u64,
     /// How long client order ids count.
     pub client_ids: u64,
-    /// Servers that write the newest format have billing.
-    pub has_billing: bool,
+    /// Servers that write the newest format have billing, and keep the hashes of signed orders.
+    pub writes_newest: bool,
     /// States after the records that the current command must write, in order.
     pub records: Vec<(u64, User)>,
 }
@@ -64,8 +64,8 @@ pub fn cents(price: u16) -> i128 {
 }
 
 impl Model {
-    pub fn new(free_daily_orders: u32, reset_cooldown: u64, client_ids: u64, has_billing: bool) -> Model {
-        Model { free_daily_orders, reset_cooldown, client_ids, has_billing, ..Model::default() }
+    pub fn new(free_daily_orders: u32, reset_cooldown: u64, client_ids: u64, writes_newest: bool) -> Model {
+        Model { free_daily_orders, reset_cooldown, client_ids, writes_newest, ..Model::default() }
     }
 
     pub fn user(&self, id: u64) -> Option<&User> {

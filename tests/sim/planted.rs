@@ -71,10 +71,12 @@ pub enum Plant {
     LostRow,
     /// Shards get another sum of hashes than that of the rows they drop.
     WrongSum,
+    /// The hash of a signed order is free as soon as the order has left memory.
+    HashesFreed,
 }
 
 impl Plant {
-    pub const ALL: [Plant; 30] = [
+    pub const ALL: [Plant; 31] = [
         Plant::EndlessIds,
         Plant::LyingDisk,
         Plant::EarlyAnswer,
@@ -105,6 +107,7 @@ impl Plant {
         Plant::Overtaking,
         Plant::LostRow,
         Plant::WrongSum,
+        Plant::HashesFreed,
     ];
 
     /// Mistakes of configuration.

@@ -5,7 +5,7 @@ use crate::planted::Plant;
 use engine::command::{Command, Envelope};
 use engine::departed::{self, Departed, Departures, EndedOrder, EndedRequest, Leaving, Sharing};
 use engine::id::{MARKETS, MarketId, OrderId, PositionId, TradeId, UserId};
-use engine::look_up::filters::{Filters, Kind, May, id_hash};
+use engine::look_up::filters::{Filters, Kind, May, id_hash, order_hash};
 use engine::order::{Fill, Order};
 use engine::ring::Ring;
 use engine::time::{HOUR, SECOND, Timestamp};
@@ -182,7 +182,8 @@ impl Ended {
     /// Gives the rows of a user that left up to this LSN, as the judge sees them.
     pub fn judged<T>(&self, owner: UserId, upto: u64, judge: impl FnOnce(&Rows<'_>) -> T) -> T {
         let disk = self.lock();
-        judge(&Rows { tables: &disk.tables, owner, upto, doubles: false, fails_after: Cell::new(None) })
+        let (doubles, frees, fails_after) = (false, false, Cell::new(None));
+        judge(&Rows { tables: &disk.tables, owner, upto, doubles, frees, fails_after })
     }
 
     /// Gives the same rows as the server reads them, which may fail in between.
@@ -194,8 +195,8 @@ impl Ended {
             Some(Plant::OldStore) => disk.moves.iter().copied().rfind(|lsn| *lsn < upto).unwrap_or(0),
             _ => upto,
         };
-        let doubles = disk.plant == Some(Plant::RowTwice);
-        read(&Rows { tables: &disk.tables, owner, upto, doubles, fails_after: Cell::new(fails_after) })
+        let (doubles, frees) = (disk.plant == Some(Plant::RowTwice), disk.plant == Some(Plant::HashesFreed));
+        read(&Rows { tables: &disk.tables, owner, upto, doubles, frees, fails_after: Cell::new(fails_after) })
     }
 }
 
@@ -242,7 +243,7 @@ impl EndedStore for Writer {
         self.opens_after == 0
     }
 
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, _: u32) -> Result<(), Box<dyn Error>> {
         if self.opens_after > 0 || (self.gives_up && self.has_failed) {
             return Err("it is not open".into());
         }
@@ -336,7 +337,7 @@ fn put<T>(table: &mut Table<T>, id: u64, lsn: u64, bytes: Vec<u8>, row: T) -> Re
     }
 }
 
-/// Names of the stored requests, and a few that are none.
+/// Names of the stored requests and signed orders, and a few that are none.
 struct Names {
     store: Ended,
     noise: u64,
@@ -355,12 +356,17 @@ impl Filters for Names {
         }
         let disk = self.store.lock();
         let tables = &disk.tables;
+        if kind == Kind::OrderHash {
+            let mut orders = tables.orders.range(user.object(0)..UserId(user.0 + 1).object(0));
+            let has_it = orders.any(|(_, row)| row.row.order.terms.order_hash().map(order_hash) == Some(hash));
+            return if has_it { May::Perhaps } else { May::No };
+        }
         let mut named = tables.requests.range(user.object(0)..UserId(user.0 + 1).object(0));
         let has_it = named.any(|(order, row)| {
             let counts = tables.orders.get(order).is_some_and(|order| order.row.order.created_at >= since);
             counts && id_hash(&row.row.0) == hash
         });
-        if has_it && kind == Kind::ClientOrderId { May::Perhaps } else { May::No }
+        if has_it { May::Perhaps } else { May::No }
     }
 }
 
@@ -375,6 +381,8 @@ pub struct Rows<'a> {
     upto: u64,
     /// The planted store has some rows twice.
     doubles: bool,
+    /// The planted store does not know the hashes of signed orders.
+    frees: bool,
     /// Rows that can still be read; `None`: all.
     fails_after: Cell<Option<usize>>,
 }
@@ -477,7 +485,7 @@ impl Departed for Rows<'_> {
 
     fn signed_order(&self, hash: &[u8; 32]) -> Result<Option<OrderId>, Unreadable> {
         let orders = self.below(&self.tables.orders, None).map(|(id, row)| (id, row.order.terms.order_hash()));
-        let mut signed = orders.filter(|(_, signed)| *signed == Some(hash));
+        let mut signed = orders.filter(|(_, signed)| *signed == Some(hash) && !self.frees);
         self.reads(signed.next().map(|(id, _)| OrderId(id)))
     }
 }

@@ -178,6 +178,14 @@ pub struct Wish {
     pub body: u64,
 }
 
+impl Wish {
+    /// The number of the signed order that it is, if it is one: of several wishes with one number the first that is placed
+    /// has its hash.
+    pub fn signed(&self) -> Option<u64> {
+        self.body.is_multiple_of(4).then_some(self.body / 4 % SIGNED)
+    }
+}
+
 /// The fault of an order.
 #[derive(Clone, Copy, Debug)]
 pub enum Oddity {
@@ -238,6 +246,9 @@ pub enum Feed {
         price: u16,
     },
 }
+
+/// Signed orders of a user.
+const SIGNED: u64 = 60;
 
 const SECOND: u64 = 1_000_000;
 

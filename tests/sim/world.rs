@@ -197,7 +197,7 @@ impl World {
         if scenario.seed % 4 == 3 {
             rules.formats = Formats::Previous;
         }
-        let has_billing = rules.formats.is_newest();
+        let writes_newest = rules.formats.is_newest();
         let storage = Faults::new(chance.draw());
         storage.set_writeback(chance.below(150) as u64);
         storage.drop_syncs(scenario.plant == Some(Plant::LyingDisk));
@@ -244,7 +244,7 @@ impl World {
             setup,
             storage,
             ended,
-            model: Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN, CLIENT_IDS, has_billing),
+            model: Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN, CLIENT_IDS, writes_newest),
             base: life.marks.appended().0,
             life,
             now: BEGINNING,

@@ -402,6 +402,34 @@ fn bots_that_misbehave_end_their_run() {
 }
 
 /// The files of a run agree with its report.
+/// What has ended stays in memory, and no bound of that ends the trading: the report has every order.
+#[test]
+fn a_long_run_keeps_every_order() {
+    let cases = Cases::of("orders of a long run");
+    let (_dir, tape, _) = recording();
+    // A fourth of what these orders take.
+    let settings = [
+        "history.hot_bytes_max=1048576",
+        "limits.tiers.enterprise.requests_per_second=1000000",
+        "limits.tiers.enterprise.requests_per_minute=1000000",
+    ];
+    let more: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let run = Run::start(&tape, "stepped", &more);
+    let (mut client, mut operator) = (run.client(), run.operator());
+    operator.post("/v1/admin/clock/step", &json!({"ms": 10})).expect(200);
+    let resting = order(run.token(), "BUY", "0.01", "5");
+    let (batches, entries) = (400, 25);
+    for _ in 0..batches {
+        let placed = client.post("/v1/orders/batch", &json!({"orders": vec![&resting; entries]})).expect(200);
+        let is_placed = |row: &&Value| int(row, "/order_id") > 0;
+        assert_eq!(list(&placed, "/results").iter().filter(is_placed).count(), entries, "{placed}");
+        client.send(&Request::new("DELETE", "/v1/cancel-all")).expect(200);
+        cases.add(entries);
+    }
+    let report = run.end();
+    assert_eq!(int(&report, "/num_orders"), batches * entries as i64, "every order is in the report");
+}
+
 #[test]
 fn a_run_has_files() {
     let cases = Cases::of("files of a run of a bot");

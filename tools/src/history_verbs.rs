@@ -5,8 +5,9 @@ use crate::Failure;
 use crate::settings::{DirectoryArgument, print_line};
 use clap::{Args, Subcommand};
 use engine::time::{Timestamp, UtcDay};
-use gateway::rebuild::{Outcome, rebuild};
-use history::{Checked, Damage, EndedSize, Sizes, TableSize, UserRows, check, sizes};
+use gateway::fitting::{Fit, compare};
+use gateway::rebuild::{Outcome, finish, rebuild};
+use history::{Checked, CutRows, Damage, EndedSize, Rebuilt, Sizes, TableSize, UserRows, check, sizes};
 use host::clock::Clock;
 use serde_json::{Value, json};
 use std::fmt;
@@ -63,6 +64,8 @@ impl HistoryOptions {
             wal::Error::Locked { .. } => format!("{error}: stop it first"),
             error => error.to_string(),
         })?;
+        // As a start does.
+        finish(self.dir.path())?;
         Ok((locked, self.dir.path().join("history")))
     }
 
@@ -121,20 +124,35 @@ impl HistoryOptions {
         }
         const KINDS: [&str; 4] = ["orders", "fills", "positions", "requests"];
         let lacking: Vec<&UserRows> = rebuilt.users.iter().filter(|user| user.has_holes()).collect();
-        for UserRows { user, found, left, .. } in &lacking {
+        for UserRows { user, found, left, has_cut, is_whole, lacks_hashes, .. } in &lacking {
+            if *is_whole {
+                self.show(
+                    format_args!("user {user}: hashes of signed orders may be missing"),
+                    &json!({"user": user.0, "missing": {}, "has_cut": has_cut, "lacks_hashes": lacks_hashes}),
+                );
+                continue;
+            }
             let (mut texts, mut missing) = (Vec::new(), serde_json::Map::new());
             for ((kind, found), left) in KINDS.iter().zip(found).zip(left) {
-                let count = i64::from(*left) - i64::from(*found);
+                // More requests may be found than left: nothing is missing then.
+                let count = left.saturating_sub(*found);
                 missing.insert((*kind).to_owned(), count.into());
                 if count != 0 {
                     texts.push(format!("{count} of {left} {kind}"));
                 }
             }
+            let are_gone = if *has_cut { "were cut, or are missing" } else { "are missing" };
+            let problem = match texts.is_empty() {
+                // As many rows of a doubted source.
+                true => "what was found is not what left memory, by its hashes".to_owned(),
+                false => format!("{} {are_gone}", texts.join(", ")),
+            };
             self.show(
-                format_args!("user {user}: {} are missing", texts.join(", ")),
-                &json!({"user": user.0, "missing": missing}),
+                format_args!("user {user}: {problem}"),
+                &json!({"user": user.0, "missing": missing, "has_cut": has_cut, "lacks_hashes": lacks_hashes}),
             );
         }
+        self.show_cut_rows(rebuilt);
         let (users, proved) =
             (rebuilt.users.len(), rebuilt.users.iter().filter(|user| user.is_proved && !user.has_holes()).count());
         let kept = kept.as_ref().map(|kept| kept.display().to_string());
@@ -151,11 +169,53 @@ impl HistoryOptions {
             &text,
             &json!({
                 "rows": rebuilt.rows, "users": users, "users_by_hash": proved, "users_lacking": lacking.len(),
+                "users_cut": rebuilt.users.iter().filter(|user| user.has_cut).count(),
                 "whole_from": if lacking.is_empty() { 0 } else { rebuilt.upto + 1 }, "files": rebuilt.files,
                 "damages": rebuilt.damages, "prices": prices, "old": kept,
             }),
         );
         if lacking.is_empty() { Ok(()) } else { Err(format!("{}: it is not whole", folder.display()).into()) }
+    }
+
+    /// Says what is known of users who have rows that were cut, and what is assumed.
+    fn show_cut_rows(&self, rebuilt: &Rebuilt) {
+        let (day, count) = (rebuilt.kept_from.text(), rebuilt.users.iter().filter(|user| user.has_cut).count());
+        let cut = format!("{count} users have rows that ended before {day}, which were cut");
+        let assumed = "so each of them is assumed to lack rows";
+        let (text, known) = match &rebuilt.cut {
+            CutRows::None => return,
+            CutRows::Whole => {
+                let text = format!(
+                    "{cut}; by the counts of each day in the old store none of their rows since then is missing"
+                );
+                (text, json!({"cut": "whole", "cut_from": day}))
+            }
+            CutRows::Unknown { missing: [orders, fills, positions, requests] } => {
+                let text = format!(
+                    "{cut}; by the counts of each day in the old store {orders} orders, {fills} fills, {positions} \
+                     positions and {requests} requests since then are missing that are not of other users, {assumed}"
+                );
+                let missing = json!({"orders": orders, "fills": fills, "positions": positions, "requests": requests});
+                (text, json!({"cut": "unknown", "cut_from": day, "missing": missing}))
+            }
+            CutRows::Uncounted(why) => {
+                let text =
+                    format!("{cut}; the old store does not say how many rows there were since then ({why}), {assumed}");
+                (text, json!({"cut": "uncounted", "cut_from": day, "why": why}))
+            }
+        };
+        self.show(&text, &known);
+        let hashes = match rebuilt.lost_hashes {
+            Some(0) => return,
+            Some(count) => format!("{count} hashes of signed orders are missing"),
+            None => "hashes of signed orders may be missing".to_owned(),
+        };
+        self.show(
+            format_args!(
+                "{hashes}: a signed order of these users is answered with PERSISTENCE_UNKNOWN if its hash may be one of them"
+            ),
+            &json!({"lost_hashes": rebuilt.lost_hashes}),
+        );
     }
 
     /// Says from which day on ended rows are kept, if earlier ones were cut.
@@ -167,8 +227,19 @@ impl HistoryOptions {
 
     fn verify(self) -> Result<(), Failure> {
         let (_locked, folder) = self.folder()?;
-        let Checked { rows, ended_from, damages } =
+        let Checked { rows, ended_from, mut damages } =
             check(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        match compare(self.dir.path()) {
+            Fit::Same => {}
+            Fit::Unfit(problem) => damages.push(Damage { table: "log", market: None, user: None, problem }),
+            Fit::Released => self.show(
+                "log: it has released the record up to which rows moved; only LSNs were compared",
+                &json!({"log": "released"}),
+            ),
+            Fit::Unread(why) => {
+                self.show(format_args!("log: not compared: {why}"), &json!({"log": "not compared", "why": why}));
+            }
+        }
         for Damage { table, market, user, problem } in &damages {
             let market_text = market.map(|market| format!(", market {market}")).unwrap_or_default();
             let of = user.map_or(market_text, |user| format!(", user {user}"));

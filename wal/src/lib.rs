@@ -86,8 +86,9 @@
 //! `record` bytes of one record · `segment` one file · `names` file names · `epoch` the epoch file · `contents` the
 //! files in a directory · `dir` lock and options · `start` starting a log in its directory · `log` append · `sync`
 //! making durable · `prepare` segments in reserve · `scan` reading, and what the end means · `trailing` bytes after the
-//! end · `recover` after a crash · `reload` reading files from the device again for it · `snapshot` blobs · `storage`
-//! the interface to the file system · `fault` a file system in memory that crashes and fails · `sys` system calls.
+//! end · `chain` the checksum of one record · `recover` after a crash · `reload` reading files from the device again for
+//! it · `snapshot` blobs · `storage` the interface to the file system · `fault` a file system in memory that crashes and
+//! fails · `sys` system calls.
 //!
 //! # Out of scope
 //!
@@ -97,7 +98,7 @@
 
 mod atomic;
 mod beginning;
-
+mod chain;
 mod contents;
 mod dir;
 mod epoch;
@@ -126,6 +127,7 @@ mod trailing;
 use std::fmt;
 use std::sync::Arc;
 
+pub use chain::record_crc;
 pub use contents::{SegmentFile, sealed_lsn, segments};
 pub use dir::{Dir, Options};
 pub use epoch::{Origin, adopt, origin};

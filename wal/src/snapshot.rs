@@ -403,6 +403,11 @@ impl<S: Storage> SnapshotReader<S> {
         self.lsn
     }
 
+    /// The checksum of that record.
+    pub fn record_crc(&self) -> u32 {
+        self.record_crc
+    }
+
     /// The footer, once everything has been read and verified.
     pub fn whole(&self) -> Option<&Snapshot> {
         self.whole.as_ref()

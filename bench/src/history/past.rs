@@ -303,7 +303,7 @@ impl Filters for Nowhere {
 }
 
 impl EndedStore for Nowhere {
-    fn write(&mut self, _: &Users, _: &[Leaving], _: Lsn) -> Result<(), Box<dyn Error>> {
+    fn write(&mut self, _: &Users, _: &[Leaving], _: Lsn, _: u32) -> Result<(), Box<dyn Error>> {
         Ok(())
     }
 }

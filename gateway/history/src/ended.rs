@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `rows.rs` | keys and values as bytes |
 //! | `manifest.rs` | what is known of the rows as a whole, and how it survives a crash |
+//! | `holes.rs` | users with missing rows |
+//! | `course.rs` | whether the rows are those of the log |
 //! | `writer.rs` | a move: rows into the keyspaces, durably, and the manifest last |
 //! | `cutting.rs` | the oldest days: hidden, and removed later |
 //! | `check.rs` | the check of every row |
@@ -20,6 +22,7 @@ mod check;
 mod course;
 mod cutting;
 mod fills;
+mod holes;
 mod manifest;
 mod names;
 mod reader;
@@ -30,21 +33,26 @@ mod testing;
 mod writer;
 
 pub(crate) use check::{Check, Counted, count};
-pub use cutting::Room;
+pub use course::{CrcOf, Upto};
+pub use cutting::{FreeBytes, Room};
+use holes::{Hole, Holes};
 pub(crate) use manifest::{Manifest, row_hash};
 pub use reader::{EndedOf, EndedReader};
 pub(crate) use rebuild::rebuild;
-pub use rebuild::{Rebuilt, Sources, UserRows};
+pub use rebuild::{CutRows, Rebuilt, Sources, UserRows};
 pub use rows::id_hash;
 pub use writer::EndedWriter;
 
 use crate::store::{FOLDER, Space, Spaces, Store, StoreError};
 use engine::id::UserId;
 use engine::time::{Timestamp, UtcDay};
+use host::job::JobWaker;
+use host::thread::spawn_spare;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How long [`EndedStore::withdraw`] waits for reads, and looks.
@@ -59,7 +67,20 @@ pub struct EndedStore {
     shown_from: Arc<AtomicU32>,
     /// Something could not be made durable: what was written before it may be lost with a power cut.
     failed_sync: Arc<AtomicBool>,
+    /// A write has found no room since the database was opened: this is why it takes no writes now, if it does not.
+    was_full: Arc<AtomicBool>,
+    /// What the rows are compared with when they are opened.
+    crc_of: Arc<OnceLock<CrcOf>>,
+    /// The database is to be opened again: a failed merge has left files.
+    is_wanted_again: Arc<AtomicBool>,
+    /// The job that opens it; `None`: there is none.
+    waker: Option<JobWaker>,
+    /// What that job is to start on a thread of its own.
+    spare: Arc<Mutex<Option<SpareWork>>>,
 }
+
+/// Work of a thread that the server can do without.
+type SpareWork = Box<dyn FnOnce() + Send>;
 
 /// What an [`EndedStore`] is now.
 enum State {
@@ -72,12 +93,20 @@ enum State {
 pub(crate) struct Opened {
     pub spaces: Spaces,
     manifest: Mutex<Option<Arc<Manifest>>>,
+    holes: Holes,
 }
 
 impl Opened {
     pub fn new(spaces: Spaces) -> Result<Opened, StoreError> {
         let manifest = Manifest::of(&spaces)?.map(Arc::new);
-        Ok(Opened { spaces, manifest: Mutex::new(manifest) })
+        let holes = Holes::read(&spaces)?;
+        Ok(Opened { spaces, manifest: Mutex::new(manifest), holes })
+    }
+
+    /// What is missing of a user.
+    pub fn hole_of(&self, user: UserId) -> Option<Hole> {
+        let kept_from = || self.manifest().map_or(UtcDay(0), |manifest| manifest.kept_from);
+        if self.holes.is_empty() { None } else { self.holes.of(user, kept_from()) }
     }
 
     /// `None` if nothing was moved yet.
@@ -97,7 +126,53 @@ impl EndedStore {
             state: Arc::new(RwLock::new(State::Opening)),
             shown_from: Arc::default(),
             failed_sync: Arc::default(),
+            was_full: Arc::default(),
+            crc_of: Arc::default(),
+            is_wanted_again: Arc::default(),
+            waker: None,
+            spare: Arc::default(),
         }
+    }
+
+    /// The job that opens the tables is woken by this.
+    pub(crate) fn waking(self, waker: JobWaker) -> EndedStore {
+        EndedStore { waker: Some(waker), ..self }
+    }
+
+    /// Asks the job for another opening of the database, which removes files that nothing names.
+    fn open_again(&self) {
+        if let Some(waker) = &self.waker {
+            self.is_wanted_again.store(true, Ordering::Relaxed);
+            waker.wake();
+        }
+    }
+
+    /// Starts work on a thread of its own. A thread inherits the priority of the one that starts it, and moves have a low one:
+    /// so the job starts it, if there is one.
+    ///
+    /// # Errors
+    /// The system's, if there is no job and no thread can be created.
+    fn spawn(&self, work: SpareWork) -> io::Result<()> {
+        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
+        match &self.waker {
+            Some(waker) => waker.wake(),
+            None => self.start_spare()?,
+        }
+        Ok(())
+    }
+
+    /// Starts the work that waits for a thread.
+    ///
+    /// # Errors
+    /// The system's, if no thread can be created; the work is then dropped.
+    pub(crate) fn start_spare(&self) -> io::Result<()> {
+        let work = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.map_or(Ok(()), |work| spawn_spare("history-merge", work, || {}).map(drop))
+    }
+
+    /// Whether that was asked for since the last opening.
+    pub(crate) fn is_wanted_again(&self) -> bool {
+        self.is_wanted_again.load(Ordering::Relaxed)
     }
 
     /// One that does not exist.
@@ -117,18 +192,23 @@ impl EndedStore {
         }
         let store = EndedStore::opening();
         let opened = Opened::new(Store::open_existing(folder, cache_bytes)?.spaces()?)?;
-        store.show(opened);
+        store.show(opened)?;
         Ok(store)
     }
 
     /// From now on these tables are read.
-    fn show(&self, opened: Opened) {
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`] if they are not those of the log.
+    fn show(&self, opened: Opened) -> Result<(), StoreError> {
         if let Some(manifest) = opened.manifest() {
+            self.is_of_the_log(&manifest)?;
             self.hide_before(manifest.kept_from);
             // It is durable: a merge may remove what it leaves out.
             opened.spaces.remove_before(manifest.kept_from);
         }
         self.set(State::Open(Arc::new(opened)));
+        Ok(())
     }
 
     /// From now on readers pass over rows whose orders and positions ended before this day. The latest day counts.
@@ -158,6 +238,15 @@ impl EndedStore {
         self.failed_sync.load(Ordering::Relaxed)
     }
 
+    /// A write to the database has found no room on the disk.
+    pub(crate) fn note_full(&self) {
+        self.was_full.store(true, Ordering::Relaxed);
+    }
+
+    fn was_full(&self) -> bool {
+        self.was_full.load(Ordering::Relaxed)
+    }
+
     /// Reads the rows that belong to this log.
     pub fn reader(&self, log: u128) -> EndedReader {
         EndedReader::new(self.clone(), log)
@@ -182,11 +271,12 @@ impl EndedStore {
         Space::ALL.into_iter().map(|space| (space.name(), opened.spaces.size(space).bytes)).collect()
     }
 
-    /// Users some of whose rows are missing since the store was rebuilt, with the newest time in rows that had left; user 0:
-    /// all users. Empty if it is whole, or not open.
+    /// Users some of whose rows are missing since the store was rebuilt, with the newest time in rows that had left. Empty if
+    /// it is whole, or not open.
     pub fn holes(&self) -> BTreeMap<UserId, Timestamp> {
-        let manifest = self.opened().ok().and_then(|opened| opened.manifest());
-        manifest.iter().flat_map(|manifest| &manifest.holes).map(|(user, hole)| (*user, hole.at)).collect()
+        let Ok(opened) = self.opened() else { return BTreeMap::new() };
+        let kept_from = opened.manifest().map_or(UtcDay(0), |manifest| manifest.kept_from);
+        opened.holes.kept(kept_from).map(|(user, hole)| (user, hole.at)).collect()
     }
 
     /// Compares the rows with a log that ends at LSN `end`, and with a state from which the rows up to LSN `needed` have
@@ -226,10 +316,10 @@ impl EndedStore {
 
     /// It was opened, or cannot be used.
     pub(crate) fn publish(&self, spaces: Result<Spaces, StoreError>) {
-        match spaces.and_then(Opened::new) {
-            Ok(opened) => self.show(opened),
-            Err(error) => self.set(State::Unusable(Arc::new(error))),
-        }
+        self.was_full.store(false, Ordering::Relaxed);
+        self.is_wanted_again.store(false, Ordering::Relaxed);
+        let shown = spaces.and_then(Opened::new).and_then(|opened| self.show(opened));
+        shown.unwrap_or_else(|error| self.set(State::Unusable(Arc::new(error))));
     }
 
     /// Closes the tables, so that the database can be opened again: until then it is being opened. `false` if a move or a

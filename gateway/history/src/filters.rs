@@ -60,7 +60,7 @@ const NAMES_BYTES_MIN: u64 = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct OpenFilters {
     view: Arc<RwLock<Option<View>>>,
-    /// Users whose filters lack names of orders that were placed by these times; user 0: all users.
+    /// Users whose filters lack names of orders that were placed by these times.
     holes: Arc<OnceLock<BTreeMap<UserId, Timestamp>>>,
 }
 
@@ -75,7 +75,7 @@ struct View {
 
 impl Filters for OpenFilters {
     fn may_have(&self, user: UserId, kind: Kind, hash: u64, since: Timestamp) -> May {
-        let hole = self.holes.get().and_then(|holes| holes.get(&user).or_else(|| holes.get(&UserId(0))));
+        let hole = self.holes.get().and_then(|holes| holes.get(&user));
         if hole.is_some_and(|at| since <= *at) {
             return May::Unknown;
         }
@@ -94,8 +94,7 @@ impl Filters for OpenFilters {
 }
 
 impl OpenFilters {
-    /// Names of these users that were placed by these times are unknown from now on; user 0: of all users. Once in a
-    /// process.
+    /// Names of these users that were placed by these times are unknown from now on. Once in a process.
     pub fn lack(&self, holes: BTreeMap<UserId, Timestamp>) {
         let _ = self.holes.set(holes);
     }

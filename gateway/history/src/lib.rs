@@ -49,7 +49,10 @@ mod testing;
 
 pub use check::{Checked, Damage, EndedSize, Sizes, TableSize, check, merge, sizes};
 pub use earlier::is_earlier;
-pub use ended::{EndedOf, EndedReader, EndedStore, EndedWriter, Rebuilt, Room, Sources, UserRows, id_hash};
+pub use ended::{
+    CrcOf, CutRows, EndedOf, EndedReader, EndedStore, EndedWriter, FreeBytes, Rebuilt, Room, Sources, Upto, UserRows,
+    id_hash,
+};
 pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 pub use files::{StoreFile, is_store_file, store_files};
 pub use prices::set_back;
@@ -90,6 +93,8 @@ const QUERIES_MAX: usize = 1_024;
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Pause while earlier files are moved and the store does not keep up.
 const MOVE_AGAIN_AFTER: Duration = Duration::from_millis(5);
+/// Pause while the store is to be opened again, and is in use.
+const OPEN_AGAIN_EVERY: Duration = Duration::from_secs(1);
 
 /// A message to the job.
 pub enum Message {
@@ -233,6 +238,7 @@ impl History {
     ) -> (History, Recorder, Reader) {
         let ((messages, receiver), known_to) = (Messages::channel(), Arc::default());
         let ended = if dir.is_some() { EndedStore::opening() } else { EndedStore::missing() };
+        let ended = ended.waking(messages.waker.clone());
         let history = History {
             opening: dir.map(|dir| Opening::new(dir, cache_bytes, ended.clone())),
             prices: Prices::in_memory(),
@@ -336,7 +342,15 @@ impl Work for History {
         self.count_fills();
         self.answer();
         self.write();
-        Ok(if self.waiting.is_empty() { Next::Sleep } else { Next::Again })
+        let opens_again = self.prices.open_again();
+        if let Err(error) = self.ended.start_spare() {
+            tracing::warn!(%error, "what was cut of the history cannot be removed from the disk: no thread can be created");
+        }
+        Ok(match self.waiting.is_empty() {
+            false => Next::Again,
+            true if opens_again => Next::SleepFor(OPEN_AGAIN_EVERY),
+            true => Next::Sleep,
+        })
     }
 
     /// Writes the remaining rows, and makes everything durable.

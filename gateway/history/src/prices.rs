@@ -122,25 +122,31 @@ impl Tables {
             if failed.elapsed() < OPEN_AGAIN_AFTER {
                 return Err(StoreError::Busy);
             }
-            // Also if the opening fails.
-            self.failed = Some(Instant::now());
-            // Closed first: nothing opens it twice. Ended rows that are being written keep it open.
-            if !self.ended.withdraw() {
-                return Err(StoreError::Busy);
-            }
-            self.store = None;
-            let store = Store::open_existing(&self.folder, self.cache_bytes)?;
-            self.ended.publish(store.spaces());
-            self.store = Some(store);
-            self.failed = None;
+            self.open_again()?;
         }
         self.store.as_mut().ok_or(StoreError::Busy)
+    }
+
+    /// Opens the store again.
+    fn open_again(&mut self) -> Result<(), StoreError> {
+        // Also if the opening fails.
+        self.failed = Some(Instant::now());
+        // Closed first: nothing opens it twice. Ended rows that are being written keep it open.
+        if !self.ended.withdraw() {
+            return Err(StoreError::Busy);
+        }
+        self.store = None;
+        let store = Store::open_existing(&self.folder, self.cache_bytes)?;
+        self.ended.publish(store.spaces());
+        self.store = Some(store);
+        self.failed = None;
+        Ok(())
     }
 
     /// Makes everything durable that was written to the store.
     fn synced(&mut self) -> Result<(), StoreError> {
         let ended = self.ended.clone();
-        self.attempt(|store| store.sync().inspect_err(|_| ended.note_failed_sync()))
+        self.attempt(|store| sync(store, &ended))
     }
 
     /// Writes to the store, which is only read for some time if that fails.
@@ -150,6 +156,9 @@ impl Tables {
         let written = if store.is_busy() { Err(StoreError::Busy) } else { write(store) };
         if written.as_ref().is_err_and(|error| !matches!(error, StoreError::Busy)) {
             self.failed = Some(Instant::now());
+        }
+        if written.as_ref().is_err_and(StoreError::is_full) {
+            self.ended.note_full();
         }
         written
     }
@@ -278,6 +287,18 @@ impl Prices {
         self.written(written);
     }
 
+    /// Opens the store again if a failed merge of ended rows has left files, which an opening removes. Returns whether that
+    /// is still to be done.
+    pub fn open_again(&mut self) -> bool {
+        let Some(tables) = self.tables.as_mut().filter(|tables| tables.ended.is_wanted_again()) else { return false };
+        let opened = if tables.failed.is_none() { tables.open_again() } else { tables.writable().map(drop) };
+        let is_left = opened.is_err();
+        if !matches!(opened, Err(StoreError::Busy)) {
+            self.written(opened);
+        }
+        is_left
+    }
+
     /// Writes the remaining rows, durably.
     pub fn end(&mut self) {
         self.write();
@@ -355,7 +376,7 @@ impl Prices {
         tables.attempt(|store| {
             put_all(store, Table::Hours, folded, &self.about)?;
             store.write(Batch::default(), about.clone())?;
-            store.sync().inspect_err(|_| ended.note_failed_sync())?;
+            sync(store, &ended)?;
             store.settle()
         })?;
         (self.about.minutes_from, self.about.hours_from) = (about.minutes_from, about.hours_from);
@@ -403,6 +424,11 @@ impl Prices {
         found.buckets = rows.map(|(start, candle)| Bucket { start, candle }).collect();
         found
     }
+}
+
+/// Makes everything durable; after a failure no ended row moves any more.
+fn sync(store: &Store, ended: &EndedStore) -> Result<(), StoreError> {
+    store.sync().inspect_err(|_| ended.note_failed_sync())
 }
 
 /// Writes rows of open hours, and what is known with them.

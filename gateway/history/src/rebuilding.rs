@@ -1,7 +1,7 @@
 //! A new history in place of a damaged one: rows that have left memory from what is still there, and the prices if the old
 //! store can be opened.
 
-use crate::ended::{Rebuilt, Sources, rebuild as rebuild_ended};
+use crate::ended::{Rebuilt, Sources, Upto, rebuild as rebuild_ended};
 use crate::row::BATCH_ROWS;
 use crate::store::{Batch, Store, StoreError, Table};
 use engine::time::UtcDay;
@@ -12,20 +12,20 @@ use std::path::Path;
 const CACHE_BYTES: u64 = 8 << 20;
 
 /// Makes a store in `folder`, the new folder of a history, with the rows that have left the memory of `state`, all users,
-/// up to LSN `upto` of this log, without those that ended before the day `kept_from`. The directory must be stopped and locked by the caller.
+/// up to the record `upto` of this log, without those that ended before the day `kept_from`. The directory must be stopped and locked by the caller.
 ///
 /// # Errors
 /// [`StoreError`] if the new store cannot be written.
 pub fn rebuild(
     folder: &Path,
     log: u128,
-    upto: u64,
+    upto: impl Into<Upto>,
     kept_from: UtcDay,
     state: &Users,
     sources: &Sources<'_>,
 ) -> Result<Rebuilt, StoreError> {
     let store = Store::open(folder, CACHE_BYTES)?;
-    rebuild_ended(&store.spaces()?, (log, upto, kept_from), state, sources)
+    rebuild_ended(&store.spaces()?, (log, upto.into(), kept_from), state, sources)
 }
 
 /// Copies the prices of the store in the folder of the old history into that of the new one. Returns how many rows.

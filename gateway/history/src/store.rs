@@ -22,10 +22,10 @@ mod journal;
 mod loose;
 mod spaces;
 
-pub use error::StoreError;
+pub use error::{StoreError, is_full};
 pub use head::{Head, day_of, put_head, take_head, take_shortest};
 pub use journal::{JOURNAL, end_of_batches};
-pub use loose::{Opener, Rows, loose_files};
+pub use loose::{Loose, Opener, Rows, loose_files};
 pub use spaces::{Space, Spaces};
 
 use crate::row::{About, Key, read_key};
@@ -106,6 +106,9 @@ struct Kept {
     minute: AtomicU32,
     hour: AtomicU32,
     day: AtomicU32,
+    /// Merges of ended rows wait for it, in a test.
+    #[cfg(test)]
+    gate: std::sync::Mutex<()>,
 }
 
 /// The open tables.
@@ -122,6 +125,9 @@ pub struct Store {
     /// Busy, in a test.
     #[cfg(test)]
     pub is_held: bool,
+    /// Syncs fail, in a test.
+    #[cfg(test)]
+    pub fails_sync: bool,
 }
 
 /// Rows that are written together.
@@ -246,6 +252,8 @@ impl Store {
             cut_bytes: 0,
             #[cfg(test)]
             is_held: false,
+            #[cfg(test)]
+            fails_sync: false,
         };
         store.keep();
         Ok(store)
@@ -364,6 +372,10 @@ impl Store {
     /// # Errors
     /// As [`Store::write`].
     pub fn sync(&self) -> Result<(), StoreError> {
+        #[cfg(test)]
+        if self.fails_sync {
+            return Err(StoreError::Io(io::Error::other("as planned")));
+        }
         self.db.persist(PersistMode::SyncAll)?;
         self.keep();
         Ok(())
@@ -552,17 +564,28 @@ impl Factory for EndedFilter {
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        Box::new(EndedBefore(UtcDay(self.kept.day.load(Ordering::Relaxed))))
+        let day = UtcDay(self.kept.day.load(Ordering::Relaxed));
+        Box::new(EndedBefore {
+            day,
+            #[cfg(test)]
+            kept: Arc::clone(&self.kept),
+        })
     }
 }
 
 /// Removes rows that ended before this day.
-struct EndedBefore(UtcDay);
+struct EndedBefore {
+    day: UtcDay,
+    #[cfg(test)]
+    kept: Arc<Kept>,
+}
 
 impl CompactionFilter for EndedBefore {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
+        #[cfg(test)]
+        drop(self.kept.gate.lock().expect("not poisoned"));
         // What cannot be read stays: the check finds it.
-        let is_before = self.0 != UtcDay(0) && day_of(&item.value()?).is_some_and(|day| day < self.0);
+        let is_before = self.day != UtcDay(0) && day_of(&item.value()?).is_some_and(|day| day < self.day);
         // An earlier state of the row may be of a later day: it must not come to light.
         Ok(if is_before { Verdict::Remove } else { Verdict::Keep })
     }

@@ -80,12 +80,12 @@ pub trait EndedStore: Send {
         Ok(())
     }
 
-    /// Makes these rows of `users` durable, with `upto` as the LSN that they can be read with. A repeated call with the
-    /// same rows changes nothing.
+    /// Makes these rows of `users` durable, with `upto` as the LSN that they can be read with, whose record has this
+    /// checksum. A repeated call with the same rows changes nothing.
     ///
     /// # Errors
     /// [`GivenUp`], or the store takes nothing for now; the rows stay in memory.
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>>;
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, record_crc: u32) -> Result<(), Box<dyn Error>>;
 
     /// The first day that is to be kept, on this day or a later one: it is that of the last record. `None`: all are.
     fn wanted_from(&mut self, _today: UtcDay) -> Option<UtcDay> {
@@ -234,9 +234,15 @@ impl Mover {
         }
     }
 
-    /// Moves what has ended from `users`, the state up to `upto`, whose last record has this time. `rest` is called
-    /// between pieces. If the store fails, nothing leaves.
-    pub(crate) fn move_ended(&mut self, users: &mut Users, upto: Lsn, newest: Timestamp, rest: impl Fn()) {
+    /// Moves what has ended from `users`, the state up to `upto`, whose last record has this checksum and this time. `rest`
+    /// is called between pieces. If the store fails, nothing leaves.
+    pub(crate) fn move_ended(
+        &mut self,
+        users: &mut Users,
+        (upto, record_crc): (Lsn, u32),
+        newest: Timestamp,
+        rest: impl Fn(),
+    ) {
         let hot_us = if self.is_under_pressure() { 0 } else { self.window.hot_us };
         let ended_before = Timestamp(newest.0.saturating_sub(hot_us));
         let ended_before = ended_before.max(users.ended_before_keeping(self.window.orders_max));
@@ -245,7 +251,7 @@ impl Mover {
         if leaving.is_empty() {
             return;
         }
-        match self.store.write(users, &leaving, upto) {
+        match self.store.write(users, &leaving, upto, record_crc) {
             Ok(()) => {}
             Err(error) if error.is::<GivenUp>() => return,
             Err(error) => return self.note_failure(&*error),

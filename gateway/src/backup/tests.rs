@@ -1,12 +1,14 @@
 //! Events that end a backup of a running server before its first byte.
 
 use super::*;
+use ::history::{Fills, History};
 use engine::shard::replay::State;
-use host::job::{Job, RunningJob};
+use host::job::{Job, Next, RunningJob, Work as _};
 use journal::checkpoint::{Keeper, write_snapshot};
 use journal::digests::Digests;
 use journal::recover::recover;
 use journal::spares::{Covered, Spares};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wal::{Kind, Options};
 
@@ -155,6 +157,35 @@ fn a_damaged_history_is_left_out() {
         }
     }
     println!("histories of backups: {cases} cases");
+}
+
+/// A backup right after a start waits until the job has opened the history store, unless the peer leaves.
+#[test]
+fn a_history_that_is_being_opened_is_waited_for() {
+    let mut place = Place::new();
+    let folder = place.running.directory.join("history");
+    let mut cases = 0;
+    for stays in [true, false] {
+        let (history, _recorder, _reader) =
+            History::open(Some(folder.clone()), CACHE_BYTES, Arc::default(), Fills::default());
+        let ended = history.ended();
+        place.running.ended = ended.clone();
+        let (asked, job) = (AtomicUsize::new(0), Mutex::new(history));
+        let goes_on = move || {
+            if asked.fetch_add(1, Ordering::Relaxed) == 2 && stays {
+                let mut job = job.lock().expect("not poisoned");
+                while job.take_turn(&Stop::new()).expect("it never fails") != Next::Sleep {}
+            }
+            stays
+        };
+        let held = Held::pinned(&place.running, goes_on);
+        assert!(matches!(ended.upto(), Err(StoreError::Opening)));
+        let waited = wait_until_open(&ended, &held);
+        assert_eq!(matches!(waited, Err(BackupError::GivenUp(_))), !stays, "{waited:?}");
+        assert_eq!(matches!(ended.upto(), Ok(0)), stays);
+        cases += 2;
+    }
+    println!("histories that are being opened: {cases} cases");
 }
 
 #[test]

@@ -17,13 +17,13 @@ const DROPPED: Family =
     Family::new("papertape_alerts_dropped_total", "Alerts that were dropped because their user was owed too many");
 
 pub(super) fn write(figures: &Figures, out: &mut Writer<'_>) -> Result<(), Error> {
-    let by_way = |count: fn(&Figures, Way) -> u64| Way::ALL.map(|way| ([("channel", way.name())], count(figures, way)));
+    let by_way = |count: fn(&Figures, Way) -> u64| Way::ALL.map(|way| (way.name(), count(figures, way)));
     for (family, rows) in [
         (&DELIVERED, by_way(Figures::delivered)),
         (&FAILED, by_way(Figures::failed)),
         (&GIVEN_UP, by_way(Figures::given_up)),
     ] {
-        out.counters(family, rows.iter().map(|(labels, count)| (&labels[..], *count)))?;
+        out.counters_by(family, "channel", rows)?;
     }
     out.gauge(&OWED, figures.owed())?;
     out.counter(&DROPPED, figures.dropped())

@@ -35,6 +35,5 @@ pub(super) fn write(figures: Option<&Figures>, out: &mut Writer<'_>) -> Result<(
     out.counter(&REFUSED, read(&figures.refused))?;
     out.counter(&FAILED, read(&figures.failed))?;
     out.counter(&LATE, read(&figures.late))?;
-    let rows = [([("what", "hour")], read(&figures.removed)), ([("what", "raw")], read(&figures.raw_removed))];
-    out.counters(&REMOVED, rows.iter().map(|(labels, count)| (&labels[..], *count)))
+    out.counters_by(&REMOVED, "what", [("hour", read(&figures.removed)), ("raw", read(&figures.raw_removed))])
 }

@@ -14,6 +14,5 @@ pub(super) fn write(desk: Option<&Desk>, out: &mut Writer<'_>) -> Result<(), Err
         Some(desk) => desk.counts().collect(),
         None => Counted::ALL.iter().map(|what| (what.name(), 0)).collect(),
     };
-    let rows = counts.into_iter().map(|(outcome, count)| ([("outcome", outcome)], count)).collect::<Vec<_>>();
-    out.counters(&EVENTS, rows.iter().map(|(labels, count)| (&labels[..], *count)))
+    out.counters_by(&EVENTS, "outcome", counts)
 }

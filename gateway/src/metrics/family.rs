@@ -69,6 +69,28 @@ impl<'a> Writer<'a> {
         })
     }
 
+    /// Writes present values by those of one label.
+    pub fn gauges_by<'l, V: EncodeGaugeValue + Copy>(
+        &mut self,
+        family: &Family,
+        label: &'l str,
+        rows: impl IntoIterator<Item = (&'l str, V)>,
+    ) -> Result<(), Error> {
+        let rows: Vec<_> = rows.into_iter().map(|(of, value)| ([(label, of)], value)).collect();
+        self.gauges(family, rows.iter().map(|(labels, value)| (&labels[..], *value)))
+    }
+
+    /// Writes counts by the values of one label.
+    pub fn counters_by<'l, V: EncodeCounterValue + Copy>(
+        &mut self,
+        family: &Family,
+        label: &'l str,
+        rows: impl IntoIterator<Item = (&'l str, V)>,
+    ) -> Result<(), Error> {
+        let rows: Vec<_> = rows.into_iter().map(|(of, count)| ([(label, of)], count)).collect();
+        self.counters(family, rows.iter().map(|(labels, count)| (&labels[..], *count)))
+    }
+
     /// Writes durations.
     pub fn histograms<'l>(
         &mut self,

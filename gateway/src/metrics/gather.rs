@@ -121,11 +121,8 @@ impl Sources {
         let lengths = inboxes.iter().map(|inbox| inbox.len());
         let (all, longest) = lengths.fold((0, 0), |(sum, longest), length| (sum + length, longest.max(length)));
         let commits = lane.commits.ring();
-        let row = |name: &'static str, count: usize| ([("queue", name)], count);
-        let entries = [row("shard", all), row("shard_longest", longest), row("commit", commits.len())];
-        out.gauges(&QUEUED, entries.iter().map(|(labels, count)| (&labels[..], *count)))?;
-        let slots = [row("shard_longest", inboxes[0].slots()), row("commit", commits.slots())];
-        out.gauges(&SLOTS, slots.iter().map(|(labels, count)| (&labels[..], *count)))?;
+        out.gauges_by(&QUEUED, "queue", [("shard", all), ("shard_longest", longest), ("commit", commits.len())])?;
+        out.gauges_by(&SLOTS, "queue", [("shard_longest", inboxes[0].slots()), ("commit", commits.slots())])?;
         let journal = Journal {
             meters: instruments.commit.listener.meters.as_ref(),
             marks,

@@ -62,23 +62,20 @@ pub(super) fn write(figures: Option<&EndedFigures>, now: Timestamp, out: &mut Wr
     out.gauge(&MEMORY_MAX, bound.bytes_max())?;
     out.counter(&REFUSED, bound.refused())?;
     let kinds = [("orders", &mover.orders), ("fills", &mover.fills), ("positions", &mover.positions)];
-    let moved = kinds.map(|(kind, count)| ([("kind", kind)], number(count)));
-    out.counters(&MOVED, moved.iter().map(|(labels, count)| (&labels[..], *count)))?;
+    out.counters_by(&MOVED, "kind", kinds.map(|(kind, count)| (kind, number(count))))?;
     out.gauge(&MOVED_LSN, number(&mover.upto))?;
     let last = Timestamp(number(&mover.succeeded_at));
     let lag = (last != Timestamp(0)).then(|| now.since(last) as f64 / SECOND as f64);
     out.gauges(&LAG, lag.map(|lag| (&[][..], lag)))?;
     out.gauge(&FAILING, u32::from(mover.is_failing.load(Ordering::Relaxed)))?;
     // Absent while the store is being opened or cannot be used.
-    let tables: Vec<_> = store.sizes().into_iter().map(|(name, bytes)| ([("table", name)], bytes)).collect();
-    out.gauges(&BYTES, tables.iter().map(|(labels, bytes)| (&labels[..], *bytes)))?;
+    out.gauges_by(&BYTES, "table", store.sizes())?;
     out.gauge(&FILTERS, filters.bytes())?;
     for (counts, took, reads) in [(&LOOK_UPS, &LOOK_UP, &reads.look_ups), (&READS, &READ, &reads.answers)] {
         // An answer that found no row is an answer.
         let is_counted = |outcome: &Outcome| counts.name != READS.name || *outcome != Outcome::Nothing;
         let outcomes = Outcome::ALL.into_iter().filter(is_counted);
-        let results: Vec<_> = outcomes.map(|outcome| ([("result", outcome.name())], reads.of(outcome))).collect();
-        out.counters(counts, results.iter().map(|(labels, count)| (&labels[..], *count)))?;
+        out.counters_by(counts, "result", outcomes.map(|outcome| (outcome.name(), reads.of(outcome))))?;
         out.histograms(took, [(&[][..], reads.took.counted())])?;
     }
     Ok(())

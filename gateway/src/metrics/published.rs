@@ -21,7 +21,6 @@ pub(super) fn write(instruments: &Instruments, out: &mut Writer<'_>) -> Result<(
     out.counters(&MINUTES, rows.iter().map(|(labels, count)| (&labels[..], *count)))?;
     let of_football = football.iter().flat_map(|almanac| almanac.broken()).map(|(kind, broken)| (kind.name(), broken));
     let incidents = measurements.iter().map(|measured| ("incidents", measured.incidents_are_broken()));
-    let rows: Vec<_> =
-        incidents.chain(of_football).map(|(file, broken)| ([("file", file)], u64::from(broken))).collect();
-    out.gauges(&BROKEN, rows.iter().map(|(labels, broken)| (&labels[..], *broken)))
+    let files = incidents.chain(of_football);
+    out.gauges_by(&BROKEN, "file", files.map(|(file, broken)| (file, u64::from(broken))))
 }

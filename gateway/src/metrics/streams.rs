@@ -34,15 +34,11 @@ const WAITING: Family =
 
 pub(super) fn write(streams: &Streams, out: &mut Writer<'_>) -> Result<(), Error> {
     let channels = streams.seats.channels();
-    let open: Vec<_> = channels.iter().map(|(channel, count)| ([("channel", channel.word())], count.open)).collect();
-    let events = ([("channel", "prices_stream")], streams.events.open());
-    out.gauges(&OPEN, open.iter().chain([&events]).map(|(labels, count)| (&labels[..], *count)))?;
-    let opened: Vec<_> =
-        channels.iter().map(|(channel, count)| ([("channel", channel.word())], count.opened)).collect();
-    out.counters(&OPENED, opened.iter().map(|(labels, count)| (&labels[..], *count)))?;
-    let closed: Vec<_> =
-        streams.seats.closes().into_iter().map(|(reason, count)| ([("reason", reason)], count)).collect();
-    out.counters(&CLOSED, closed.iter().map(|(labels, count)| (&labels[..], *count)))?;
+    let events = ("prices_stream", streams.events.open());
+    let open = channels.iter().map(|(channel, count)| (channel.word(), count.open));
+    out.gauges_by(&OPEN, "channel", open.chain([events]))?;
+    out.counters_by(&OPENED, "channel", channels.iter().map(|(channel, count)| (channel.word(), count.opened)))?;
+    out.counters_by(&CLOSED, "reason", streams.seats.closes())?;
     let queued = streams.seats.queued();
     out.gauge(&FRAMES_QUEUED, queued.frames)?;
     out.gauge(&BYTES_QUEUED, queued.bytes)?;

@@ -186,6 +186,9 @@ impl Model {
                 Expected::Keys(listed.cloned().collect())
             }
             Query::Order(id) => found(Some(id.0)),
+            Query::SignedOrders(hashes) => {
+                Expected::Signed(hashes.iter().map(|hash| user.signed(hash).map(|order| order.id)).collect())
+            }
             Query::OrderByClientId(id) => {
                 let known = user.request(id, now, self.client_ids);
                 found(known.map(|known| known.first.order.id))

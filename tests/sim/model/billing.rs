@@ -89,7 +89,7 @@ impl User {
 impl Model {
     /// An event of the payment provider. False: nothing changed.
     pub(super) fn bill(&mut self, owner: u64, event: &BillingEvent, now: u64) -> Result<(Expected, bool), Reject> {
-        if !self.has_billing {
+        if !self.writes_newest {
             return Err(Reject::NoBillingStore);
         }
         let user = self.users.get_mut(&owner).expect("checked by the caller");

@@ -62,6 +62,8 @@ pub enum Expected {
     },
     /// The requested facts, the number of the first, and of the newest.
     Facts(Vec<Fact>, u64, u64),
+    /// Orders with the hashes that were asked for.
+    Signed(Vec<Option<u64>>),
     /// Trade ids, newest first.
     Fills {
         ids: Vec<u64>,

@@ -53,6 +53,18 @@ impl Model {
         if let Some(replay) = replayed(&user, placement.request.as_ref(), now, self.client_ids)? {
             return Ok(replay);
         }
+        let known = placement.order_hash.and_then(|hash| user.signed(&hash));
+        if let (Some(request), Some(known)) = (&placement.request, known)
+            && known.client_order_id.as_deref() == Some(request.client_order_id.as_str())
+        {
+            // The same signed order, whose id has ended.
+            return Err(match request.source {
+                IdSource::Header => Reject::IdempotencyKeyReuse,
+                IdSource::Body | IdSource::Implicit => Reject::DuplicateClientOrderId,
+            });
+        }
+        // A hash names one order, for ever.
+        let hash = placement.order_hash.filter(|_| self.writes_newest && known.is_none());
         let (day, used) = user.quota;
         let used = if day == now / DAY { used } else { 0 };
         if placement.tier == Tier::Free && used >= self.free_daily_orders {
@@ -138,6 +150,7 @@ impl Model {
                 .as_ref()
                 .filter(|request| request.source != IdSource::Implicit)
                 .map(|request| request.client_order_id.clone()),
+            hash,
             route: placement.route,
             rate: market.rate,
             created_at: now,

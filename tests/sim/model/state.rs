@@ -102,6 +102,7 @@ pub struct Order {
     pub expiration: Option<u64>,
     pub post_only: bool,
     pub client_order_id: Option<String>,
+    pub hash: Option<[u8; 32]>,
     pub route: EntryRoute,
     pub rate: u32,
     pub created_at: u64,
@@ -324,6 +325,11 @@ impl User {
     pub fn request(&self, id: &str, now: u64, client_ids: u64) -> Option<&Request> {
         let known = self.requests.iter().rev().find(|known| known.id == *id)?;
         (known.first.order.created_at + client_ids >= now).then_some(known)
+    }
+
+    /// The signed order with this hash.
+    pub fn signed(&self, hash: &[u8; 32]) -> Option<&Order> {
+        self.orders.values().find(|order| order.hash.as_ref() == Some(hash))
     }
 
     /// A looked-up order: with the cash of its first answer; if its id does not count and its wallet was reset since,

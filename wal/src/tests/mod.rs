@@ -6,6 +6,7 @@ use crate::fault::Faults;
 use crate::{Dir, Error, Kind, Lsn, Options, Recovered, Running};
 
 mod accepted;
+mod chain;
 mod damage;
 mod files;
 mod full_pages;

@@ -6,7 +6,7 @@ use super::rows::{
     Head, day_of, first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, take_head,
     take_order_of, take_request_hash, user_of,
 };
-use super::{Manifest, row_hash};
+use super::{Hole, Holes, Manifest, row_hash};
 use crate::store::{Space, Spaces, StoreError};
 use engine::departed::{EndedOrder, EndedRequest, Sharing, take_order, take_position, take_request};
 use engine::id::{OrderId, UserId};
@@ -66,11 +66,19 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
             None
         });
         // What was lost before a rebuild is missing, although this store is not damaged.
-        if let Some(holes) = manifest.as_ref().map(|manifest| &manifest.holes) {
-            for (user, hole) in holes {
-                let problem = format!("rows that left memory up to LSN {} are missing since it was rebuilt", hole.upto);
-                note(Space::Orders.name(), Some(*user), problem);
+        let kept_from = manifest.as_ref().map_or(UtcDay(0), |manifest| manifest.kept_from);
+        match Holes::read(spaces) {
+            Ok(holes) => {
+                for (user, Hole { upto, newest, .. }) in holes.kept(kept_from) {
+                    let (space, what) = match newest {
+                        0 => (Space::ByHash, "hashes of signed orders that left memory"),
+                        _ => (Space::Orders, "rows that left memory"),
+                    };
+                    let problem = format!("{what} up to LSN {upto} are missing since it was rebuilt");
+                    note(space.name(), Some(user), problem);
+                }
             }
+            Err(error) => note(ABOUT, None, error.to_string()),
         }
         // What does not fit is looked for all the same.
         if let Some(Err(error)) = manifest.as_ref().map(|manifest| manifest.fits(spaces)) {
@@ -170,7 +178,7 @@ impl<'a, N: FnMut(&'static str, Option<UserId>, String)> Check<'a, N> {
                 }
                 is_of_day(order.order.ended_at(), day)?;
                 // An interrupted move wrote the order, and not yet what names it.
-                let is_interrupted = self.manifest.as_ref().is_some_and(|known| known.interrupted.contains(&lsn));
+                let is_interrupted = self.manifest.as_ref().is_some_and(|known| known.interrupted.contains_key(&lsn));
                 if is_interrupted { Ok(()) } else { self.is_named(user, &order) }
             }
             Space::Positions => {

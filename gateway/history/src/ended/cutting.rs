@@ -5,18 +5,27 @@
 //! ```
 //!
 //! A merge that happens by itself may come late: tables of old rows are seldom merged. So when a sixteenth of all rows is
-//! before the cut, or room is wanted, each keyspace is merged as a whole, one after the other, on a thread of its own with
-//! low priority. The manifest says when that is over; a start repeats what was interrupted.
+//! before the cut, or room is wanted, each keyspace is merged as a whole, one after the other, on a thread of its own. Each
+//! merge needs as much room again as the keyspace, and begins when there is that much. The manifest says when all are over; a
+//! start repeats what was interrupted.
+//!
+//! The engine has one thread, which waits for such a merge with its own merges of that keyspace. Moves go on meanwhile. So the
+//! next merge begins when that thread has caught up, and none of them has a low priority.
+//!
+//! The engine keeps what a failed merge has written until the database is opened again, so that is asked for.
 
 use super::manifest::Manifest;
 use super::{EndedStore, EndedWriter, Opened};
 use crate::store::{Space, StoreError};
 use engine::time::UtcDay;
-use host::thread::{lower_priority, spawn_spare};
+use std::fmt::Display;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::{Duration, Instant};
 
 /// Rows are removed when they are at least this part of all.
 const UNSWEPT_PART: u64 = 16;
+/// How long a merge without room waits before it looks again.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 10 });
 
 /// The room that rows take on the disk, by the day on which they ended; about, as it will be when all rows before the cut
 /// are removed.
@@ -42,13 +51,33 @@ impl Room {
     }
 }
 
+/// Bytes that merges may take of the disk at this moment.
+pub type FreeBytes = Box<dyn Fn() -> u64 + Send>;
+
 /// A removal that goes on.
 pub(super) struct Sweeping {
     /// Rows before this day are removed.
     day: UtcDay,
     /// How many were known when it began.
     rows: u64,
-    over: Receiver<Result<(), StoreError>>,
+    /// Keyspaces that are not merged yet, the next one last.
+    left: Vec<Space>,
+    /// The merge that goes on: whether it was made, or passed over since another merge had files of the keyspace.
+    merge: Option<Receiver<Result<bool, StoreError>>>,
+    /// There was no room: since when.
+    waits: Option<Instant>,
+    /// That was logged.
+    noted: bool,
+}
+
+impl Sweeping {
+    /// The next merge cannot begin now, for this reason.
+    fn wait(&mut self, why: &dyn Display) {
+        self.waits = Some(Instant::now());
+        if !std::mem::replace(&mut self.noted, true) {
+            tracing::warn!(%why, "what was cut of the history stays on the disk until its tables can be merged");
+        }
+    }
 }
 
 impl EndedStore {
@@ -70,14 +99,6 @@ impl EndedStore {
         let days = manifest.days.iter();
         let days = days.map(|(day, of)| (*day, cut().map(|space| bytes_of(space, of[space as usize].rows)).sum()));
         Ok(Room { stays, days: days.collect() })
-    }
-
-    /// Merges each keyspace whose rows are removed. The tables are let go in between.
-    fn sweep(&self) -> Result<(), StoreError> {
-        Space::ALL
-            .into_iter()
-            .filter(|space| space.is_cut())
-            .try_for_each(|space| self.opened()?.spaces.merge_all_of(space))
     }
 }
 
@@ -106,6 +127,12 @@ impl EndedWriter {
         Ok(orders)
     }
 
+    /// A merge waits until there are as many free bytes as its keyspace has.
+    pub fn within(mut self, free: FreeBytes) -> EndedWriter {
+        self.free = Some(free);
+        self
+    }
+
     /// Removes rows before the cut, if they are many, or any if the files of all rows take more than `bytes_max`. Must be
     /// called now and then. Returns whether a removal has ended since the last call.
     ///
@@ -114,57 +141,88 @@ impl EndedWriter {
     pub fn tend(&mut self, bytes_max: Option<u64>) -> Result<bool, StoreError> {
         let Ok(opened) = self.writable() else { return Ok(false) };
         let Some(manifest) = opened.manifest() else { return Ok(false) };
+        let is_idle = self.sweeping.is_none() && self.swept.is_none() && !self.gave_up;
+        if is_idle && manifest.unswept > 0 && is_due(&opened, &manifest, bytes_max) {
+            let left = Space::ALL.into_iter().rev().filter(|space| space.is_cut()).collect();
+            let (day, rows) = (manifest.kept_from, manifest.unswept);
+            self.sweeping = Some(Sweeping { day, rows, left, merge: None, waits: None, noted: false });
+        }
         let mut has_ended = false;
-        if let Some(sweeping) = &self.sweeping {
-            match sweeping.over.try_recv() {
-                Err(TryRecvError::Empty) => return Ok(false),
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => return Err(self.give_up(error)),
-                // It panicked.
-                Err(TryRecvError::Disconnected) => {
-                    return Err(self.give_up(StoreError::Damaged("its files do not fit together".to_owned())));
-                }
+        if self.sweeping.is_some() {
+            if !self.merge_next(&opened)? {
+                return Ok(false);
             }
             self.swept = self.sweeping.take().map(|sweeping| (sweeping.day, sweeping.rows));
             has_ended = true;
         }
-        if let Some((day, rows)) = self.swept {
-            if !opened.spaces.is_busy() {
-                let mut manifest = Manifest::clone(&manifest);
-                manifest.swept_to = manifest.swept_to.max(day);
-                manifest.unswept = manifest.unswept.saturating_sub(rows);
-                self.set(&opened, manifest)?;
-                self.swept = None;
-            }
-            return Ok(has_ended);
-        }
-        if manifest.unswept > 0 && !self.gave_up && is_due(&opened, &manifest, bytes_max) {
-            self.sweep(manifest.kept_from, manifest.unswept)?;
+        if let Some((day, rows)) = self.swept
+            && !opened.spaces.is_busy()
+        {
+            let mut manifest = Manifest::clone(&manifest);
+            manifest.swept_to = manifest.swept_to.max(day);
+            manifest.unswept = manifest.unswept.saturating_sub(rows);
+            self.set(&opened, manifest)?;
+            self.swept = None;
         }
         Ok(has_ended)
     }
 
-    fn give_up(&mut self, error: StoreError) -> StoreError {
-        (self.sweeping, self.gave_up) = (None, true);
-        error
-    }
-
-    fn sweep(&mut self, day: UtcDay, rows: u64) -> Result<(), StoreError> {
+    /// Goes on with a removal: notes a merge that has ended, and begins the next one when there is room for it and the engine
+    /// has caught up with what waited for the one before. Returns whether all keyspaces are merged.
+    fn merge_next(&mut self, opened: &Opened) -> Result<bool, StoreError> {
+        let Some(sweeping) = &mut self.sweeping else { return Ok(true) };
+        if let Some(merge) = &sweeping.merge {
+            let merged = match merge.try_recv() {
+                Err(TryRecvError::Empty) => return Ok(false),
+                // It panicked.
+                Err(TryRecvError::Disconnected) => Err(StoreError::Damaged("its files do not fit together".to_owned())),
+                Ok(merged) => merged,
+            };
+            sweeping.merge = None;
+            match merged {
+                Ok(true) => _ = sweeping.left.pop(),
+                // Again.
+                Ok(false) | Err(StoreError::Opening) => {}
+                Err(error) => {
+                    // What it has written stays on the disk until then.
+                    self.store.open_again();
+                    if !error.is_full() {
+                        (self.sweeping, self.gave_up) = (None, true);
+                        return Err(error);
+                    }
+                    sweeping.wait(&error);
+                }
+            }
+        }
+        let Some(space) = sweeping.left.last().copied() else { return Ok(true) };
+        let waits = sweeping.waits.is_some_and(|since| since.elapsed() < LOOK_AGAIN_AFTER);
+        if waits || self.store.is_wanted_again() || opened.spaces.is_behind() {
+            return Ok(false);
+        }
+        let (needed, free) = (opened.spaces.size(space).bytes, self.free.as_ref().map_or(u64::MAX, |free| free()));
+        if free < needed {
+            sweeping.wait(&format_args!("{} needs {needed} bytes, and {free} are free", space.name()));
+            return Ok(false);
+        }
+        sweeping.waits = None;
         let (store, (ended, over)) = (self.store.clone(), sync_channel(1));
-        let body = move || {
-            lower_priority();
+        // Of normal priority: the engine's own merges of the keyspace wait for it.
+        let merge = move || {
+            let merged = store.opened().and_then(|opened| opened.spaces.merge_all_of(space));
             // The writer may have gone.
-            let _ = ended.send(store.sweep());
+            let _ = ended.send(merged);
         };
-        // The sender is dropped by a panic.
-        spawn_spare("history-merge", body, || {})?;
-        self.sweeping = Some(Sweeping { day, rows, over });
-        Ok(())
+        // The sender is dropped by a panic, and if there is no thread.
+        sweeping.merge = Some(over);
+        self.store.spawn(Box::new(merge)).unwrap_or_else(|error| tracing::debug!(%error, "no thread for a merge"));
+        Ok(false)
     }
 
     /// Replaces the manifest, durably.
     fn set(&mut self, opened: &Opened, manifest: Manifest) -> Result<(), StoreError> {
-        opened.spaces.set_about(&manifest.write()).map_err(|error| self.refuse(error))?;
+        let put = opened.spaces.put_about(&manifest.write());
+        let written = put.and_then(|()| self.sync(&opened.spaces, "cutting"));
+        written.map_err(|error| self.failed(error))?;
         opened.set_manifest(manifest);
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! Fills with their orders, the newest first. A fill names its order, which has the fill. The orders of a piece are read
 //! by a scan beside that of the fills, because orders and their fills are mostly neighbours; those that are not are
 //! looked up. An order is decoded once for all of its fills in a piece.
+//!
+//! Fills of one market are found among all fills. The keyspace `by_market` names orders, and an order that rested for long
+//! may have the newest fill: one page would need every order of that market, back to the first one.
 
 use super::reader::{Back, EndedOf, Found, fill_order, lacks, order};
 use super::rows::{object_key, object_of};

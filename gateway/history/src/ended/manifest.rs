@@ -10,29 +10,23 @@
 //! day. Hashes of signed orders are never removed.
 //!
 //! ```text
-//! about       `ended`     version │ log u128 │ LSN │ first day kept, day up to which rows were removed, rows that were not
-//!                         │ hashes before the cut: rows, sum u64 │ days: day, of each keyspace: rows, sum u64
-//!                         │ a row of the newest addition to each
-//!                         │ move that has begun: LSN, of each keyspace: days of rows added and of rows replaced, a row
-//!                         │ LSNs of interrupted moves
-//!                         │ holes: user, LSN, object, time
+//! about       `ended`     version │ log u128 │ LSN, checksum of its record │ first day kept, day up to which rows were
+//!                         removed, rows that were not │ hashes before the cut: rows, sum u64
+//!                         │ days: day, of each keyspace: rows, sum u64 │ a row of the newest addition to each
+//!                         │ move that has begun: LSN, checksum, of each keyspace: days of rows added and of rows
+//!                         replaced, a row │ interrupted moves: LSN, checksum
 //! ```
 
+use super::course::Upto;
 use crate::row::{read_leb, write_leb};
 use crate::store::{Space, Spaces, StoreError};
-use engine::id::UserId;
-use engine::time::{Timestamp, UtcDay};
-use engine::user::DepartedRows;
-use std::collections::{BTreeMap, BTreeSet};
+use engine::time::UtcDay;
+use std::collections::BTreeMap;
 
 /// Version of a [`Manifest`].
 const VERSION: u8 = 1;
 /// LSNs of interrupted moves that are remembered.
 const INTERRUPTED_MAX: usize = 1_024;
-/// Users with holes that are noted one by one; of more, every user counts as one.
-const HOLES_MAX: usize = 4_096;
-/// No user's number: the hole of all users.
-const EVERY_USER: UserId = UserId(0);
 /// Most bytes of a key.
 const KEY_BYTES_MAX: usize = 64;
 const SPACES: usize = Space::ALL.len();
@@ -70,32 +64,9 @@ pub struct Addition {
 /// A move that has begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moving {
-    pub lsn: u64,
+    pub upto: Upto,
     /// As in [`Space::ALL`].
     pub additions: [Addition; SPACES],
-}
-
-/// Rows of a user that are missing since the store was rebuilt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hole {
-    /// They left memory up to this LSN.
-    pub upto: u64,
-    /// The highest id of an order, fill or position among all that had left by then.
-    pub newest: u64,
-    /// The newest time in them.
-    pub at: Timestamp,
-}
-
-impl Hole {
-    /// Some of these rows are missing.
-    pub fn of(departed: &DepartedRows, upto: u64) -> Hole {
-        let objects = [
-            departed.newest_order().map(|id| id.0),
-            departed.newest_fill().map(|id| id.0),
-            departed.newest_position().map(|id| id.0),
-        ];
-        Hole { upto, newest: objects.into_iter().flatten().max().unwrap_or(0), at: departed.newest() }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +75,8 @@ pub struct Manifest {
     pub log: u128,
     /// Rows that ended up to this LSN and were to move are there.
     pub upto: u64,
+    /// The checksum of its record in the log; `None`: not known.
+    pub crc: Option<u32>,
     /// The first day that is kept: other rows may be there or not, and do not count. Day 0: all are kept.
     pub kept_from: UtcDay,
     /// Rows that ended before this day were removed.
@@ -117,10 +90,8 @@ pub struct Manifest {
     /// A row of the newest addition to each keyspace.
     pub newest: [Option<Probe>; SPACES],
     pub moving: Option<Moving>,
-    /// LSNs of moves that did not end: some keyspaces have their rows.
-    pub interrupted: BTreeSet<u64>,
-    /// Users some of whose rows are missing; user 0: all. [`Manifest::set_holes`] bounds them.
-    pub holes: BTreeMap<UserId, Hole>,
+    /// Moves that did not end, by their LSN, with the checksum of its record: some keyspaces have their rows.
+    pub interrupted: BTreeMap<u64, Option<u32>>,
 }
 
 /// The hash of a row in a sum. It is the same in every build.
@@ -173,6 +144,7 @@ impl Manifest {
         Manifest {
             log,
             upto: 0,
+            crc: None,
             kept_from: UtcDay(0),
             swept_to: UtcDay(0),
             unswept: 0,
@@ -180,26 +152,8 @@ impl Manifest {
             days: BTreeMap::new(),
             newest: Default::default(),
             moving: None,
-            interrupted: BTreeSet::new(),
-            holes: BTreeMap::new(),
+            interrupted: BTreeMap::new(),
         }
-    }
-
-    /// The hole of a user.
-    pub fn hole_of(&self, user: UserId) -> Option<&Hole> {
-        // Mostly there is none.
-        let of = || self.holes.get(&user).or_else(|| self.holes.get(&EVERY_USER));
-        if self.holes.is_empty() { None } else { of() }
-    }
-
-    /// Notes the holes. Of too many, every row of every user that had left counts as missing.
-    pub fn set_holes(&mut self, holes: BTreeMap<UserId, Hole>) {
-        let every = || {
-            let upto = holes.values().map(|hole| hole.upto).max().unwrap_or(0);
-            let at = holes.values().map(|hole| hole.at).max().unwrap_or_default();
-            BTreeMap::from([(EVERY_USER, Hole { upto, newest: u64::MAX, at })])
-        };
-        self.holes = if holes.len() > HOLES_MAX { every() } else { holes };
     }
 
     /// Reads it from a store, and checks that it fits the tables. `None` without ended rows.
@@ -253,12 +207,12 @@ impl Manifest {
     fn settle(&mut self, spaces: &Spaces) -> Result<(), StoreError> {
         let Some(moving) = self.moving.take() else { return Ok(()) };
         for (space, addition) in Space::ALL.into_iter().zip(moving.additions) {
+            // Of an addition that was cut some rows may be there.
             if let Some(probe) = &addition.probe
-                && self.keeps(space, probe.day)
-                && probe.is_in(spaces, space)?
+                && (!self.keeps(space, probe.day) || probe.is_in(spaces, space)?)
             {
                 self.add(space, addition)?;
-                self.interrupted.insert(moving.lsn);
+                self.interrupted.insert(moving.upto.lsn, moving.upto.crc);
             }
         }
         while self.interrupted.len() > INTERRUPTED_MAX {
@@ -302,12 +256,23 @@ impl Manifest {
         Ok(())
     }
 
-    fn add(&mut self, space: Space, addition: Addition) -> Result<(), StoreError> {
+    /// Counts what was added to a keyspace.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if there are too many rows to count, or fewer than were replaced.
+    pub fn add(&mut self, space: Space, addition: Addition) -> Result<(), StoreError> {
         for (day, total) in addition.added {
-            self.of_day(space, day).map_or(Some(()), |of| of.join(total)).ok_or_else(too_many)?;
+            match self.of_day(space, day) {
+                Some(of) => of.join(total).ok_or_else(too_many)?,
+                // It left memory after its day was cut.
+                None => self.unswept = self.unswept.saturating_add(total.rows),
+            }
         }
         for (day, total) in addition.replaced {
-            self.of_day(space, day).map_or(Some(()), |of| of.leave(total)).ok_or_else(too_many)?;
+            match self.of_day(space, day) {
+                Some(of) => of.leave(total).ok_or_else(too_many)?,
+                None => self.unswept = self.unswept.saturating_sub(total.rows),
+            }
         }
         self.days.retain(|_, of| *of != [Total::default(); SPACES]);
         if addition.probe.is_some() {
@@ -340,21 +305,21 @@ impl Manifest {
     /// [`StoreError::Damaged`] if there are too many rows to count.
     pub fn end(&mut self) -> Result<(), StoreError> {
         let Some(moving) = self.moving.take() else { return Ok(()) };
-        self.upto = moving.lsn;
+        (self.upto, self.crc) = (moving.upto.lsn, moving.upto.crc);
         Space::ALL.into_iter().zip(moving.additions).try_for_each(|(space, addition)| self.add(space, addition))
     }
 
     /// The LSN before which no move may come.
     pub fn newest_lsn(&self) -> u64 {
-        self.upto.max(self.interrupted.last().copied().unwrap_or(0))
+        self.upto.max(self.interrupted.last_key_value().map_or(0, |(lsn, _)| *lsn))
     }
 
     pub fn write(&self) -> Vec<u8> {
-        let Manifest { log, upto, kept_from, swept_to, unswept, hashes, days, newest, moving, interrupted, holes } =
-            self;
+        let Manifest { log, upto, crc, kept_from, swept_to, unswept, hashes, days, newest, moving, interrupted } = self;
         let mut out = vec![VERSION];
         out.extend_from_slice(&log.to_le_bytes());
-        for number in [*upto, kept_from.0.into(), swept_to.0.into(), *unswept] {
+        put_upto(Upto { lsn: *upto, crc: *crc }, &mut out);
+        for number in [kept_from.0.into(), swept_to.0.into(), *unswept] {
             write_leb(number, &mut out);
         }
         put_total(hashes, &mut out);
@@ -365,8 +330,8 @@ impl Manifest {
         }
         newest.iter().for_each(|probe| put_probe(probe.as_ref(), &mut out));
         out.push(moving.is_some().into());
-        if let Some(Moving { lsn, additions }) = moving {
-            write_leb(*lsn, &mut out);
+        if let Some(Moving { upto, additions }) = moving {
+            put_upto(*upto, &mut out);
             for Addition { added, replaced, probe } in additions {
                 put_days(added, &mut out);
                 put_days(replaced, &mut out);
@@ -374,11 +339,7 @@ impl Manifest {
             }
         }
         write_leb(interrupted.len() as u64, &mut out);
-        interrupted.iter().for_each(|lsn| write_leb(*lsn, &mut out));
-        write_leb(holes.len() as u64, &mut out);
-        for (user, Hole { upto, newest, at }) in holes {
-            [user.0, *upto, *newest, at.0].into_iter().for_each(|number| write_leb(number, &mut out));
-        }
+        interrupted.iter().for_each(|(lsn, crc)| put_upto(Upto { lsn: *lsn, crc: *crc }, &mut out));
         out
     }
 
@@ -409,6 +370,12 @@ impl Probe {
     }
 }
 
+/// The checksum is 0 if it is not known, else one more than it is.
+fn put_upto(Upto { lsn, crc }: Upto, out: &mut Vec<u8>) {
+    write_leb(lsn, out);
+    write_leb(crc.map_or(0, |crc| u64::from(crc) + 1), out);
+}
+
 fn put_total(total: &Total, out: &mut Vec<u8>) {
     write_leb(total.rows, out);
     out.extend_from_slice(&total.sum.to_le_bytes());
@@ -433,7 +400,8 @@ fn put_days(days: &Days, out: &mut Vec<u8>) {
 
 fn take(rest: &mut &[u8]) -> Option<Manifest> {
     let log = u128::from_le_bytes(*split(rest, 16)?.first_chunk()?);
-    let mut manifest = Manifest { upto: read_leb(rest)?, ..Manifest::new(log) };
+    let Upto { lsn, crc } = take_upto(rest)?;
+    let mut manifest = Manifest { upto: lsn, crc, ..Manifest::new(log) };
     (manifest.kept_from, manifest.swept_to) = (take_day(rest)?, take_day(rest)?);
     (manifest.unswept, manifest.hashes) = (read_leb(rest)?, take_total(rest)?);
     for _ in 0..read_leb(rest)? {
@@ -447,7 +415,7 @@ fn take(rest: &mut &[u8]) -> Option<Manifest> {
         *probe = take_probe(rest)?;
     }
     if split(rest, 1)? == [1] {
-        let mut moving = Moving { lsn: read_leb(rest)?, additions: Default::default() };
+        let mut moving = Moving { upto: take_upto(rest)?, additions: Default::default() };
         for addition in &mut moving.additions {
             *addition = Addition { added: take_days(rest)?, replaced: take_days(rest)?, probe: take_probe(rest)? };
         }
@@ -455,15 +423,19 @@ fn take(rest: &mut &[u8]) -> Option<Manifest> {
     }
     let count = read_leb(rest)?;
     for _ in 0..count {
-        manifest.interrupted.insert(read_leb(rest)?);
-    }
-    let count = read_leb(rest)?;
-    for _ in 0..count {
-        let user = UserId(read_leb(rest)?);
-        let hole = Hole { upto: read_leb(rest)?, newest: read_leb(rest)?, at: Timestamp(read_leb(rest)?) };
-        manifest.holes.insert(user, hole);
+        let Upto { lsn, crc } = take_upto(rest)?;
+        manifest.interrupted.insert(lsn, crc);
     }
     Some(manifest)
+}
+
+fn take_upto(rest: &mut &[u8]) -> Option<Upto> {
+    let lsn = read_leb(rest)?;
+    let crc = match read_leb(rest)? {
+        0 => None,
+        more => Some(u32::try_from(more - 1).ok()?),
+    };
+    Some(Upto { lsn, crc })
 }
 
 fn take_total(rest: &mut &[u8]) -> Option<Total> {

@@ -2,8 +2,8 @@
 //! are let go, so a slow reader holds up neither a merge nor an opening. Before each look-up and piece the reader asks
 //! whether the answer is still wanted.
 
+use super::Hole;
 use super::fills::FillRows;
-use super::manifest::Hole;
 use super::rows::{
     first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, request_key, take_head,
     take_order_of, take_request_hash,
@@ -78,10 +78,10 @@ impl<'a> EndedOf<'a> {
         Ok(Some(opened))
     }
 
-    /// The rows of this user that are missing.
+    /// The orders, fills, positions and requests of this user that are missing.
     fn hole(&self) -> Result<Option<Hole>, StoreError> {
-        let manifest = self.opened()?.and_then(|opened| opened.manifest());
-        Ok(manifest.and_then(|manifest| manifest.hole_of(self.user).copied()))
+        let hole = self.opened()?.and_then(|opened| opened.hole_of(self.user));
+        Ok(hole.filter(|hole| hole.newest != 0))
     }
 
     /// Nothing was found under this id, or one that is not lower: an error if it may be missing.
@@ -316,10 +316,13 @@ impl Departed for EndedOf<'_> {
             take_order_of(first_object(self.user), body)
                 .ok_or_else(|| damaged("a hash of an order cannot be read".to_owned()))
         })?;
-        match found {
-            None => self.nothing(0),
-            found => Ok(found),
+        if found.is_none()
+            && let Some(hole) = self.opened()?.and_then(|opened| opened.hole_of(self.user))
+            && hole.has_hashes
+        {
+            return Err(StoreError::Incomplete { upto: hole.upto });
         }
+        Ok(found)
     }
 }
 

@@ -1,34 +1,36 @@
 //! A new store from what others still have: sound rows of sorted files, and rows that an earlier state has in memory.
-//! Orders, positions and requests are read; the other keyspaces follow from them. Rows pass one by one: memory is bounded
-//! by the keys of one user in one keyspace, and by a block of each file.
+//! Orders, positions and requests are read; the other keyspaces follow from them (`derived.rs`), but for hashes of signed
+//! orders that were cut, which are read, too. Rows pass one by one: memory is bounded by a block of each file, the rows of a
+//! user in an earlier state, and runs of rows that are sorted.
+//!
+//! The state knows how many rows of each user have left. Of a user some of whose rows ended before the history that is kept
+//! it does not know how many of these were cut. The manifest of the old store counts the rows of the days that are kept, of
+//! all users together. So if the users without cut rows lack as many rows as are missing of these days, the others lack none.
+//!
+//! More requests may be found than left memory with their orders: those whose ids ended before, and which a move had stored or
+//! an earlier state remembers. Nothing is missing then.
 
-use super::manifest::{Hole, Manifest, row_hash};
-use super::rows::{
-    encode, first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, put_head, put_order_of,
-    take_head, user_of,
-};
-use crate::store::{Opener, Rows, Space, Spaces, StoreError, Value, loose_files};
-use engine::departed::{EndedOrder, Leaving, RowSum, Sharing, take_order, take_position, take_request};
-use engine::id::{MarketId, OrderId, PositionId, UserId};
-use engine::order::Order;
+mod derived;
+mod sources;
+
+pub use sources::Sources;
+
+use super::course::Upto;
+use super::holes::{Hole, Holes};
+use super::manifest::{Manifest, row_hash};
+use super::rows::{id_hash, key_bytes, object_key, object_of, take_head, user_of};
+use crate::store::{Head, Space, Spaces, Store, StoreError};
+use derived::Derived;
+use engine::departed::{EndedOrder, RowSum, Sharing, take_order, take_position, take_request};
+use engine::id::{OrderId, PositionId, UserId};
 use engine::time::UtcDay;
-use engine::user::{DepartedRows, User, Users};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-use std::ops::Bound;
-use std::path::PathBuf;
+use engine::user::{DepartedRows, Users};
+use sources::{Opened, Row};
+use std::collections::BTreeMap;
+use std::path::Path;
 
-/// Rows that show the keyspace of a file.
-const LOOKED_AT: usize = 16;
-
-/// Where rows are searched.
-#[derive(Default)]
-pub struct Sources<'a> {
-    /// Folders of stores, of the same log.
-    pub stores: Vec<PathBuf>,
-    /// Earlier states of the same log.
-    pub states: Vec<&'a Users>,
-}
+/// Memory for what is read of the old store.
+const CACHE_BYTES: u64 = 4 << 20;
 
 /// The rows of a user that were found, and how many have left memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +41,37 @@ pub struct UserRows {
     pub left: [u32; 4],
     /// The hashes of what was found are those of what has left. They also differ if requests left before their orders.
     pub is_proved: bool,
+    /// Some of what has left ended before the history that is kept. How much is not known: `left` includes it.
+    pub has_cut: bool,
+    /// No row is missing that is kept. Of a user with cut rows this is known only from [`Rebuilt::cut`].
+    pub is_whole: bool,
+    /// Hashes of signed orders may be missing: of such that were cut, or that are missing themselves.
+    pub lacks_hashes: bool,
 }
 
 impl UserRows {
-    /// Whether rows are missing.
+    /// Whether rows are missing, or may be.
     pub fn has_holes(&self) -> bool {
-        self.found != self.left
+        !self.is_whole || self.lacks_hashes
     }
+}
+
+/// What is known of users who have rows that were cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CutRows {
+    /// There is no such user.
+    #[default]
+    None,
+    /// None of their rows that are kept is missing: other users lack as many rows as are missing of the days that are kept.
+    Whole,
+    /// Their rows of these days cannot be distinguished from those of others: all of these users count as lacking rows.
+    Unknown {
+        /// Rows of the days that are kept that are missing, and belong to such users at least in part: orders, fills,
+        /// positions, remembered requests.
+        missing: [u64; 4],
+    },
+    /// The old store does not say how many rows the days have, for this reason: all of these users count as lacking rows.
+    Uncounted(String),
 }
 
 /// What a new store has.
@@ -55,6 +81,12 @@ pub struct Rebuilt {
     pub upto: u64,
     /// Users with such rows.
     pub users: Vec<UserRows>,
+    /// The first day that is kept; day 0: all are.
+    pub kept_from: UtcDay,
+    pub cut: CutRows,
+    /// Hashes of signed orders, of all users, that the old store had and no source has. `None`: that is not known, or no user
+    /// lacks rows or has rows that were cut.
+    pub lost_hashes: Option<u64>,
     pub rows: u64,
     /// Sorted files that were read, and places in them that could not be.
     pub files: usize,
@@ -63,52 +95,13 @@ pub struct Rebuilt {
     pub unreadable: Vec<String>,
 }
 
-/// A row on its way: key, value.
-type Row = (Value, Value);
-type Stream<'a> = Box<dyn Iterator<Item = Row> + 'a>;
-
-/// Streams of rows, each by ascending keys, as one. Of several rows with one key the one of the latest move counts.
-struct Merged<'a> {
-    streams: Vec<Stream<'a>>,
-    heads: BinaryHeap<Reverse<(Value, Value, usize)>>,
-}
-
-impl<'a> Merged<'a> {
-    fn of(streams: Vec<Stream<'a>>) -> Merged<'a> {
-        let mut merged = Merged { heads: BinaryHeap::new(), streams };
-        (0..merged.streams.len()).for_each(|at| merged.pull(at));
-        merged
-    }
-
-    fn pull(&mut self, at: usize) {
-        self.heads.extend(self.streams[at].next().map(|(key, value)| Reverse((key, value, at))));
-    }
-}
-
-impl Iterator for Merged<'_> {
-    type Item = Row;
-
-    fn next(&mut self) -> Option<Row> {
-        let lsn_of = |value: &Value| take_head(&mut &value[..]).map_or(0, |head| head.lsn);
-        let Reverse((key, mut value, at)) = self.heads.pop()?;
-        self.pull(at);
-        while self.heads.peek().is_some_and(|Reverse((other, ..))| *other == key)
-            && let Some(Reverse((_, other, at))) = self.heads.pop()
-        {
-            self.pull(at);
-            if lsn_of(&other) > lsn_of(&value) {
-                value = other;
-            }
-        }
-        Some((key, value))
-    }
-}
-
 /// What was found of a user.
 #[derive(Default)]
 struct Found {
     counts: [u32; 4],
     sum: RowSum,
+    /// Some of it is of a source that is doubted.
+    is_doubted: bool,
 }
 
 /// A store that is being filled.
@@ -117,117 +110,85 @@ struct Rebuilding<'a> {
     manifest: Manifest,
     state: &'a Users,
     found: BTreeMap<UserId, Found>,
+    derived: Derived,
+    /// Rows of the first source that are of later moves, which are in memory: orders, fills, positions, remembered requests,
+    /// hashes of signed orders.
+    later: [u64; 5],
+    /// Hashes of signed orders of days that are kept, in the tables of the sources.
+    kept_hashes: u64,
     sharing: Sharing,
 }
 
-/// Fills a new store with the rows that have left the memory of `state`, all users, up to LSN `upto` of this log, and
+/// The keyspaces with the rows that are counted, as in [`UserRows::found`].
+const COUNTED: [Space; 4] = [Space::Orders, Space::Fills, Space::Positions, Space::Requests];
+
+/// Fills a new store with the rows that have left the memory of `state`, all users, up to the record `upto` of this log, and
 /// that ended on the day `kept_from` or later.
 ///
 /// # Errors
 /// [`StoreError`] if the new store cannot be written. Damage of the sources is in the result.
 pub fn rebuild(
     spaces: &Spaces,
-    (log, upto, kept_from): (u128, u64, UtcDay),
+    (log, Upto { lsn: upto, crc }, kept_from): (u128, Upto, UtcDay),
     state: &Users,
     sources: &Sources<'_>,
 ) -> Result<Rebuilt, StoreError> {
     let mut rebuilt = Rebuilt { upto, ..Rebuilt::default() };
-    let (mut opener, mut files) = (Opener::new(), Vec::new());
-    for store in &sources.stores {
-        for path in loose_files(store)? {
-            match opener.open(&path) {
-                Ok(file) => files.push(file),
-                Err(error) => rebuilt.unreadable.push(format!("{}: {error}", path.display())),
-            }
-        }
-    }
-    rebuilt.files = files.len();
+    let opened = Opened::of(sources)?;
     spaces.make_all()?;
-    let manifest = Manifest { upto, kept_from, swept_to: kept_from, ..Manifest::new(log) };
-    let mut rebuilding = Rebuilding { spaces, manifest, state, found: BTreeMap::new(), sharing: Sharing::default() };
+    let manifest = Manifest { upto, crc, kept_from, swept_to: kept_from, ..Manifest::new(log) };
+    let (derived, sharing) = (Derived::new(), Sharing::default());
+    let mut rebuilding =
+        Rebuilding { spaces, manifest, state, found: BTreeMap::new(), derived, later: [0; 5], kept_hashes: 0, sharing };
     for space in [Space::Orders, Space::Positions, Space::Requests] {
-        // Whose damages are counted while they are read.
-        let damages = std::cell::Cell::new(0);
-        let mut streams: Vec<Stream<'_>> = Vec::new();
-        for file in files.iter().filter(|file| space_of(file.rows()) == Some(space)) {
-            streams.push(Box::new(Counting { rows: file.rows(), damages: &damages }));
-        }
-        streams.extend(sources.states.iter().map(|earlier| rows_of(space, earlier, state, upto)));
-        let mut rows = Merged::of(streams);
+        let mut rows = opened.rows(space, state, upto);
         rebuilding.fill(space, |of| {
             loop {
-                let (key, value) = rows.next()?;
-                if of.takes(space, &key, &value, upto) {
-                    return Some(Ok((key, value)));
+                let ((key, value), source) = rows.next()?;
+                if of.takes(space, &key, &value, upto, (source == 0, opened.is_doubted(source))) {
+                    let noted = if of.derived.is_full() { of.write_requests() } else { Ok(()) };
+                    return Some(noted.map(|()| (key, value)));
                 }
             }
         })?;
-        drop(rows);
-        rebuilt.damages += damages.get();
     }
-    for space in [Space::Fills, Space::ByHash, Space::ByMarket] {
-        rebuilding.derive(space)?;
+    if kept_from != UtcDay(0) {
+        let rows = opened.rows(Space::ByHash, state, upto);
+        rebuilding.add_cut_hashes(rows.map(|(row, _)| row), upto)?;
     }
-    rebuilding.end(&mut rebuilt)?;
+    rebuilding.derive()?;
+    opened.close(&mut rebuilt);
+    // Not before: an opening removes files that nothing names.
+    rebuilding.end(&mut rebuilt, || counts_of(sources, log, upto, kept_from))?;
     Ok(rebuilt)
 }
 
-/// Rows of a file, whose damaged places are counted.
-struct Counting<'a> {
-    rows: Rows,
-    damages: &'a std::cell::Cell<u64>,
-}
-
-impl Iterator for Counting<'_> {
-    type Item = Row;
-
-    fn next(&mut self) -> Option<Row> {
-        let before = self.rows.damages;
-        let row = self.rows.next();
-        self.damages.set(self.damages.get() + self.rows.damages - before);
-        row
-    }
-}
-
-/// The keyspace of a file, by its first rows; `None` for those that follow from others, and for prices.
-fn space_of(rows: Rows) -> Option<Space> {
-    let mut sharing = Sharing::default();
-    rows.take(LOOKED_AT).find_map(|(key, value)| {
-        let mut body = &value[..];
-        take_head(&mut body).ok()?;
-        let object = object_of(&key)?;
-        match key.len() {
-            length if length == key_bytes(Space::Requests) => {
-                let request = take_request(body, &mut sharing).ok()?;
-                (request.order.0 == object).then_some(Space::Requests)
-            }
-            length if length == key_bytes(Space::Orders) => {
-                let is_order = take_order(body, &mut sharing).is_ok_and(|found| found.order.id.0 == object);
-                let is_position = take_position(body).is_ok_and(|found| found.id.0 == object);
-                if is_order { Some(Space::Orders) } else { is_position.then_some(Space::Positions) }
-            }
-            _ => None,
+/// The manifest that counts the rows of each day, and whether it is that of the first source.
+fn counts_of(sources: &Sources<'_>, log: u128, upto: u64, kept_from: UtcDay) -> Result<(Manifest, bool), String> {
+    let mut why = None;
+    for (at, folder) in sources.counted_by.iter().enumerate() {
+        match counts_in(folder, log, upto, kept_from) {
+            Ok(manifest) => return Ok((manifest, at == 0)),
+            Err(error) => _ = why.get_or_insert(error),
         }
-    })
+    }
+    Err(why.unwrap_or_else(|| "there is no old store".to_owned()))
 }
 
-/// The rows of an earlier state that have left since.
-fn rows_of<'a>(space: Space, earlier: &'a Users, state: &'a Users, upto: u64) -> Stream<'a> {
-    let of_user = move |user: &'a User| {
-        let mut rows = Vec::new();
-        let Some(now) = state.get(user.id) else { return rows };
-        let has_left = |order: &&Order| !order.is_open() && now.order(order.id).is_none();
-        let orders = user.orders().iter().filter(has_left).map(|order| order.id).collect();
-        let closed = user.positions().iter().filter(|held| !held.is_open() && now.position(held.id).is_none());
-        let leaving = Leaving { user: user.id, orders, positions: closed.map(|held| held.id).collect() };
-        let encoded = encode(space, user, &leaving, upto, |row| {
-            rows.push((row.key.into(), row.value.into()));
-            Ok(())
-        });
-        encoded.expect("rows that have ended are in memory");
-        rows
+fn counts_in(folder: &Path, log: u128, upto: u64, kept_from: UtcDay) -> Result<Manifest, String> {
+    let read = || {
+        let spaces = Store::open_existing(folder, CACHE_BYTES)?.spaces()?;
+        Ok::<_, StoreError>(Manifest::known(&spaces)?.zip(Some(Holes::read(&spaces)?)))
     };
-    Box::new(earlier.iter().collect::<Vec<_>>().into_iter().flat_map(of_user))
+    let unfit = |why: &str| Err(format!("its manifest {why}"));
+    match read().map_err(|error| error.to_string())? {
+        None => unfit("is missing"),
+        Some((manifest, _)) if manifest.log != log => unfit("is of another log"),
+        Some((manifest, _)) if manifest.upto < upto => unfit("ends before these rows"),
+        Some((manifest, _)) if manifest.kept_from > kept_from => unfit("was cut further than the log says"),
+        Some((_, holes)) if holes.kept(kept_from).next().is_some() => unfit("lacks rows since an earlier rebuild"),
+        Some((manifest, _)) => Ok(manifest),
+    }
 }
 
 impl Rebuilding<'_> {
@@ -252,14 +213,31 @@ impl Rebuilding<'_> {
     }
 
     /// Counts a row that has left memory. False: it has not, or cannot be read.
-    fn takes(&mut self, space: Space, key: &[u8], value: &[u8], upto: u64) -> bool {
-        self.taken(space, key, value, upto).is_some()
+    fn takes(
+        &mut self,
+        space: Space,
+        key: &[u8],
+        value: &[u8],
+        upto: u64,
+        (is_first, is_doubted): (bool, bool),
+    ) -> bool {
+        let user = self.taken(space, key, value, (upto, is_first));
+        if is_doubted && let Some(user) = user {
+            self.found.entry(user).or_default().is_doubted = true;
+        }
+        user.is_some()
     }
 
-    fn taken(&mut self, space: Space, key: &[u8], value: &[u8], upto: u64) -> Option<()> {
+    fn taken(&mut self, space: Space, key: &[u8], value: &[u8], (upto, is_first): (u64, bool)) -> Option<UserId> {
         let (mut body, object) = (value, object_of(key)?);
         let user = user_of(key).filter(|_| key.len() == key_bytes(space))?;
-        take_head(&mut body).ok().filter(|head| head.lsn <= upto && self.manifest.keeps(space, head.day))?;
+        let head = take_head(&mut body).ok().filter(|head| self.manifest.keeps(space, head.day))?;
+        if head.lsn > upto {
+            if is_first {
+                self.note_later(space, body);
+            }
+            return None;
+        }
         let now = self.state.get(user)?;
         let departed = now.departed()?;
         match space {
@@ -285,116 +263,135 @@ impl Rebuilding<'_> {
             }
             _ => {
                 let request = take_request(body, &mut self.sharing).ok().filter(|of| of.order.0 == object)?;
-                let EndedOrder { order, .. } = self.order(user, request.order)?;
+                let (head, EndedOrder { order, .. }) = self.order(user, request.order)?;
                 let hash = request.id(&order).map(id_hash)?;
                 if key[8..16] != hash.to_be_bytes() {
                     return None;
                 }
+                self.derived.request(user, &order, head, hash);
                 let found = self.found.entry(user).or_default();
                 found.counts[3] += 1;
                 found.sum.request(&request, &order);
             }
         }
-        Some(())
+        Some(user)
+    }
+
+    /// Counts a row of a later move, which the old store counts, too.
+    fn note_later(&mut self, space: Space, body: &[u8]) {
+        let [orders, fills, positions, requests, hashes] = &mut self.later;
+        match space {
+            Space::Orders => {
+                let Ok(ended) = take_order(body, &mut self.sharing) else { return };
+                *orders += 1;
+                *fills += ended.fills.len() as u64;
+                *hashes += u64::from(ended.order.terms.order_hash().is_some());
+            }
+            Space::Positions => *positions += 1,
+            _ => *requests += 1,
+        }
     }
 
     /// An order of the new store.
-    fn order(&mut self, user: UserId, id: OrderId) -> Option<EndedOrder> {
+    fn order(&mut self, user: UserId, id: OrderId) -> Option<(Head, EndedOrder)> {
         let value = self.spaces.get(Space::Orders, &object_key(user, id.0)).ok()??;
         let mut body = &value[..];
-        take_head(&mut body).ok()?;
-        take_order(body, &mut self.sharing).ok()
+        let head = take_head(&mut body).ok()?;
+        Some((head, take_order(body, &mut self.sharing).ok()?))
     }
 
-    /// Fills a keyspace that follows from the orders and requests.
-    fn derive(&mut self, space: Space) -> Result<(), StoreError> {
-        let users: Vec<UserId> = self.found.keys().copied().collect();
-        let (mut users, mut rows) = (users.into_iter(), Vec::new().into_iter());
-        self.fill(space, |of| {
-            loop {
-                if let Some(row) = rows.next() {
-                    return Some(Ok(row));
-                }
-                match of.derived(space, users.next()?) {
-                    Ok(derived) => rows = derived.into_iter(),
-                    Err(error) => return Some(Err(error)),
-                }
-            }
-        })
-    }
-
-    /// The rows of a user in such a keyspace.
-    fn derived(&mut self, space: Space, user: UserId) -> Result<Vec<Row>, StoreError> {
-        let all = |space| {
-            let (from, to) = (user.0.to_be_bytes(), object_key(user, u64::MAX));
-            // Longer keys of the user sort after that one.
-            let to = [&to[..], &[u8::MAX; 8]].concat();
-            self.spaces.scan(space, (Bound::Included(&from[..]), Bound::Included(&to[..])))
-        };
-        // Orders whose requests have ids of their own.
-        let mut hashes = BTreeMap::new();
-        if space == Space::ByMarket {
-            for row in all(Space::Requests) {
-                let (key, _) = row?;
-                let (hash, order) = (key[8..16].first_chunk().copied(), object_of(&key));
-                hashes.extend(order.zip(hash).map(|(order, hash)| (order, u64::from_be_bytes(hash))));
-            }
-        }
-        let mut rows: BTreeMap<Vec<u8>, Value> = BTreeMap::new();
-        let mut sharing = Sharing::default();
-        for row in all(Space::Orders) {
-            let (_, value) = row?;
-            let mut body = &value[..];
-            let mut head = Vec::new();
-            put_head(take_head(&mut body)?, &mut head);
-            let ended = take_order(body, &mut sharing);
-            let EndedOrder { order, fills } = ended.map_err(|error| StoreError::Damaged(error.to_string()))?;
-            match space {
-                Space::Fills => {
-                    for fill in &fills {
-                        let mut value = head.clone();
-                        put_order_of(fill.id.0, order.id, &mut value);
-                        rows.insert(object_key(user, fill.id.0), value.into());
-                    }
-                }
-                Space::ByHash => {
-                    if let Some(hash) = order.terms.order_hash() {
-                        put_order_of(first_object(user), order.id, &mut head);
-                        // Orders ascend: of several with one hash the newest counts.
-                        rows.insert(hash_key(user, hash), head.into());
-                    }
-                }
-                _ => {
-                    let own = order.terms.client_order_id().map(id_hash);
-                    if let Some(hash) = hashes.get(&order.id.0).filter(|hash| Some(**hash) != own) {
-                        head.extend_from_slice(&hash.to_be_bytes());
-                    }
-                    let market: MarketId = order.terms.instrument.market();
-                    rows.insert(market_key(user, market, order.id), head.into());
-                }
-            }
-        }
-        Ok(rows.into_iter().map(|(key, value)| (key.into(), value)).collect())
-    }
-
-    /// Compares what was found with what has left, and makes the store durable.
-    fn end(mut self, rebuilt: &mut Rebuilt) -> Result<(), StoreError> {
+    /// Compares what was found with what has left, and makes the store durable. `counts`: the manifest of the old store.
+    fn end(
+        mut self,
+        rebuilt: &mut Rebuilt,
+        counts: impl FnOnce() -> Result<(Manifest, bool), String>,
+    ) -> Result<(), StoreError> {
         let left = |of: &DepartedRows| [of.orders, of.fills, of.positions, of.requests];
-        let mut holes = BTreeMap::new();
+        let kept_from = self.manifest.kept_from;
+        rebuilt.kept_from = kept_from;
+        let mut has_doubted = false;
         for user in self.state.iter() {
             let Some(departed) = user.departed().filter(|departed| left(departed) != [0; 4]) else { continue };
             let found = self.found.remove(&user.id).unwrap_or_default();
+            let (left, has_cut) = (left(departed), departed.has_ended_before(kept_from));
             let is_proved = found.sum.bytes() == departed.sum();
-            let rows = UserRows { user: user.id, found: found.counts, left: left(departed), is_proved };
-            if rows.has_holes() {
-                holes.insert(user.id, Hole::of(departed, rebuilt.upto));
-            }
-            rebuilt.users.push(rows);
+            let has_all = !found.is_doubted && found.counts.iter().zip(left).all(|(found, left)| *found >= left);
+            let (is_whole, lacks_hashes) = (is_proved || has_all, false);
+            has_doubted |= found.is_doubted;
+            let (user, found) = (user.id, found.counts);
+            rebuilt.users.push(UserRows { user, found, left, is_proved, has_cut, is_whole, lacks_hashes });
         }
-        self.manifest.set_holes(holes);
+        let (has_cut, lacks) =
+            (rebuilt.users.iter().any(|user| user.has_cut), rebuilt.users.iter().any(|user| !user.is_whole));
+        if has_cut || lacks {
+            let counts = counts().map(|(counts, is_first)| {
+                if !is_first {
+                    self.later = [0; 5];
+                }
+                counts
+            });
+            let lost = counts.as_ref().ok().map(|counts| self.lost_hashes(counts));
+            rebuilt.lost_hashes = lost.map(|[_, of_cut]| of_cut);
+            if has_cut {
+                let counts = match has_doubted {
+                    true => Err("some rows are of a source that may be of another copy".to_owned()),
+                    false => counts,
+                };
+                rebuilt.cut = self.cut_rows(&rebuilt.users, counts);
+            }
+            let is_whole = rebuilt.cut == CutRows::Whole;
+            for user in &mut rebuilt.users {
+                // Of some of them all rows may be there that were cut, too.
+                user.is_whole |= is_whole && user.has_cut;
+                user.lacks_hashes = match user.is_whole {
+                    true => user.has_cut && lost.is_none_or(|[_, of_cut]| of_cut > 0),
+                    false => lost.is_none_or(|[all, _]| all > 0),
+                };
+            }
+        }
+        let mut holes = Holes::default();
+        for rows in rebuilt.users.iter().filter(|rows| rows.has_holes()) {
+            let Some(departed) = self.state.get(rows.user).and_then(|user| user.departed()) else { continue };
+            let hole = match rows.is_whole {
+                true => Hole::of_hashes(departed, rebuilt.upto),
+                false => Hole::of(departed, rebuilt.upto, rows.lacks_hashes),
+            };
+            holes.insert(rows.user, hole);
+        }
+        holes.write(self.spaces)?;
         rebuilt.rows = Space::ALL.iter().map(|space| self.manifest.total(*space).rows).sum();
         self.spaces.sync()?;
         self.spaces.set_about(&self.manifest.write())
+    }
+
+    /// Hashes of signed orders that the old store had: how many this one lacks, and how many no source has. Those are not of
+    /// orders that are missing, and may be of orders that were cut.
+    fn lost_hashes(&self, counts: &Manifest) -> [u64; 2] {
+        let [old, new] = [counts, &self.manifest].map(|manifest| manifest.total(Space::ByHash).rows);
+        let lost = old.saturating_sub(new).saturating_sub(self.later[4]);
+        let kept = new - self.manifest.hashes.rows;
+        [lost, lost.saturating_sub(self.kept_hashes.saturating_sub(kept))]
+    }
+
+    /// Whether users who have rows that were cut lack others. What is missing of the days that are kept is missing of these
+    /// users, unless the others, whose rows are all counted, lack as much.
+    fn cut_rows(&self, users: &[UserRows], counts: Result<Manifest, String>) -> CutRows {
+        let counts = match counts {
+            Ok(counts) => counts,
+            Err(why) => return CutRows::Uncounted(why),
+        };
+        let of = |manifest: &Manifest, space: Space| {
+            let days = manifest.days.range(self.manifest.kept_from..);
+            days.map(|(_, of)| of[space as usize].rows).sum::<u64>()
+        };
+        let mut missing = [0; 4];
+        for (at, space) in COUNTED.into_iter().enumerate() {
+            let there = of(&self.manifest, space) + self.later[at];
+            let lacking = |rows: &UserRows| u64::from(rows.left[at].saturating_sub(rows.found[at]));
+            let lacking: u64 = users.iter().filter(|user| !user.has_cut).map(lacking).sum();
+            missing[at] = of(&counts, space).saturating_sub(there).saturating_sub(lacking);
+        }
+        if missing == [0; 4] { CutRows::Whole } else { CutRows::Unknown { missing } }
     }
 }
 

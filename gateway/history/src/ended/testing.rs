@@ -1,20 +1,69 @@
 //! Users with ended rows of every kind, and the comparison of what is read with what is in memory.
 
-use super::EndedOf;
-use crate::store::StoreError;
+use super::{EndedOf, EndedStore, EndedWriter};
+use crate::store::{Store, StoreError};
+use crate::testing::copy_running;
 use engine::amount::{Bps, Cash, Price, Qty};
 use engine::departed::{Departed as _, EndedOrder, Leaving, put_order, put_position, put_request};
 use engine::fact;
 use engine::id::{KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use engine::mutation::Mutation;
 use engine::order::{CloseReason, Fill, Liquidity, Order, OrderTerms, PriceSource, Side};
-use engine::time::Timestamp;
+use engine::time::{Timestamp, UtcDay};
 use engine::user::{Permissions, Position, Tier, Users, WalletKind};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
 
 const START: Timestamp = Timestamp(1_790_000_000_000_000);
 pub const LOG: u128 = 0x00c0_ffee_0000_0000_0000_0000_0000_0001;
 pub const MARKETS: u64 = 5;
+pub const CACHE_BYTES: u64 = 4 << 20;
+
+/// A new store in the folder of a history.
+pub fn create(folder: &Path) -> EndedStore {
+    drop(Store::open(folder, CACHE_BYTES).expect("a new store"));
+    open(folder)
+}
+
+pub fn open(folder: &Path) -> EndedStore {
+    EndedStore::open(folder, CACHE_BYTES).expect("a sound store")
+}
+
+/// Opens the store of a folder, and checks it.
+pub fn sound(folder: &Path, what: &str) {
+    assert_eq!(crate::check(folder).expect("it can be opened").damages, [], "{what}");
+}
+
+/// A copy of a store that is open, as a kill would leave it.
+pub fn copied(from: &Path) -> TempDir {
+    let copy = tempfile::tempdir().expect("a folder");
+    copy_running(from, copy.path());
+    copy
+}
+
+/// Copies of the store in a folder after every step of what `writes` does with its writer, with the names of the steps.
+pub fn kills(folder: &Path, writer: &mut EndedWriter, writes: impl FnOnce(&mut EndedWriter)) -> Vec<(String, TempDir)> {
+    let copies: Arc<Mutex<Vec<(String, TempDir)>>> = Arc::default();
+    let (into, from) = (copies.clone(), folder.to_owned());
+    writer.watch = Some(Box::new(move |step| {
+        into.lock().expect("not poisoned").push((step.to_owned(), copied(&from)));
+        Ok(())
+    }));
+    writes(writer);
+    writer.watch = None;
+    std::mem::take(&mut *copies.lock().expect("not poisoned"))
+}
+
+/// Makes a writer fail at the first of these steps that it comes to, and only then.
+pub fn fail_at(writer: &mut EndedWriter, step: &'static str, kind: std::io::ErrorKind) {
+    let mut has_failed = false;
+    writer.watch = Some(Box::new(move |at| match at == step && !std::mem::replace(&mut has_failed, true) {
+        true => Err(StoreError::Io(std::io::Error::new(kind, "as planned"))),
+        false => Ok(()),
+    }));
+}
 
 /// What is placed.
 #[derive(Clone, Debug, Default)]
@@ -286,6 +335,25 @@ pub fn world_of_days(seed: u64, users: u64, orders: u64, step: u64) -> World {
         }
     }
     world
+}
+
+/// The first and the last day on which orders ended.
+pub fn days(world: &World) -> (UtcDay, UtcDay) {
+    let ends = world.users.iter().flat_map(|user| user.orders().iter()).filter_map(|order| order.ended_at());
+    let days: Vec<UtcDay> = ends.map(Timestamp::day).collect();
+    (*days.iter().min().expect("orders"), *days.iter().max().expect("orders"))
+}
+
+/// Of these rows, those that ended on a day or later.
+pub fn kept(world: &World, left: &[Leaving], day: UtcDay) -> Vec<Leaving> {
+    let mut kept = left.to_vec();
+    for leaving in &mut kept {
+        let user = world.users.get(leaving.user).expect("a user");
+        let is_kept = |at: Option<Timestamp>| at.expect("it has ended").day() >= day;
+        leaving.orders.retain(|id| is_kept(user.order(*id).expect("it is there").ended_at()));
+        leaving.positions.retain(|id| is_kept(user.position(*id).expect("it is there").closed_at));
+    }
+    kept
 }
 
 fn order_bytes(order: &Order, fills: &[Fill]) -> Vec<u8> {

@@ -5,11 +5,15 @@
 //! 3. Everything is synced, and each row is read back.
 //! 4. The manifest says that they are there, durably.
 //!
+//! A move that finds no room on the disk ends, and a later one repeats it, as after a crash. After a sync that failed it is
+//! unknown what is on the disk, and what a later sync would say of it: this process moves nothing more.
+//!
 //! Rows that are there as they are to be are not written again, so a move that was interrupted, or whose snapshot was not
 //! written, can be repeated, also with other rows beside. Rows are encoded for each step, one by one: memory is bounded by
 //! the keys of one user in one keyspace.
 
-use super::cutting::Sweeping;
+use super::course::Upto;
+use super::cutting::{FreeBytes, Sweeping};
 use super::manifest::{Addition, Manifest, Moving, row_hash};
 use super::rows::{Encoded, encode, object_key, take_head};
 use super::{EndedStore, Opened};
@@ -20,6 +24,7 @@ use engine::id::UserId;
 use engine::time::UtcDay;
 use engine::user::{User, Users};
 use host::thread::Stop;
+use std::cell::Cell;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -35,6 +40,10 @@ pub struct EndedWriter {
     stop: Stop,
     /// Why nothing is written any more.
     refused: Option<Arc<str>>,
+    /// The last write found no room on the disk: what it left is not known yet.
+    unsettled: Cell<bool>,
+    /// `None`: no merge waits for room.
+    pub(super) free: Option<FreeBytes>,
     pub(super) sweeping: Option<Sweeping>,
     /// The day of a removal that has ended and is not noted yet, and the rows that were removed.
     pub(super) swept: Option<(UtcDay, u64)>,
@@ -51,7 +60,7 @@ type Watch = Box<dyn FnMut(&str) -> Result<(), StoreError> + Send>;
 /// The rows of one move, in the order of their users.
 struct Source<'a> {
     rows: Vec<(&'a User, &'a Leaving)>,
-    lsn: u64,
+    upto: Upto,
     stop: Stop,
 }
 
@@ -69,6 +78,8 @@ impl EndedWriter {
             log,
             stop: Stop::new(),
             refused: None,
+            unsettled: Cell::new(false),
+            free: None,
             sweeping: None,
             swept: None,
             gave_up: false,
@@ -106,15 +117,20 @@ impl EndedWriter {
         }
     }
 
-    /// Stores the rows of `leaving`, which `users` still has, as rows that ended up to LSN `upto`. They are durable and
-    /// were read back when it returns. Each user is there at most once.
+    /// Stores the rows of `leaving`, which `users` still has, as rows that ended up to the record `upto`. They are durable
+    /// and were read back when it returns. Each user is there at most once.
     ///
     /// # Errors
-    /// [`StoreError::Busy`], [`StoreError::Opening`]: nothing was written, and a later call may write it.
+    /// [`StoreError::Busy`], [`StoreError::Opening`]: nothing was written, and a later call may write it; so it may if there
+    /// is no room on the disk ([`StoreError::is_full`]), after which parts may be there.
     /// [`StoreError::NotEnded`], [`StoreError::Foreign`], [`StoreError::Ahead`] (an earlier move has a later LSN) and
-    /// [`StoreError::Unusable`]: nothing was written. Also [`StoreError::GivenUp`]. After any other error this writer answers [`StoreError::Refused`];
+    /// [`StoreError::Unusable`]: nothing was written. After any other error this writer answers [`StoreError::Refused`];
     /// that of a later process repeats the move.
-    pub fn write(&mut self, users: &Users, leaving: &[Leaving], upto: u64) -> Result<(), StoreError> {
+    pub fn write(&mut self, users: &Users, leaving: &[Leaving], upto: impl Into<Upto>) -> Result<(), StoreError> {
+        self.write_upto(users, leaving, upto.into())
+    }
+
+    fn write_upto(&mut self, users: &Users, leaving: &[Leaving], upto: Upto) -> Result<(), StoreError> {
         let opened = self.opened()?;
         let source = Source { stop: self.stop.clone(), ..Source::of(users, leaving, upto)? };
         // The engine may panic where files are damaged; its caller has other work.
@@ -127,7 +143,7 @@ impl EndedWriter {
             Ok(planned) => planned?,
             Err(_) => return Err(self.refuse(StoreError::Damaged("its files do not fit together".to_owned()))),
         };
-        written.map_err(|error| self.refuse(error))?;
+        written.map_err(|error| self.failed(error))?;
         opened.set_manifest(manifest);
         Ok(())
     }
@@ -141,10 +157,37 @@ impl EndedWriter {
             return Err(StoreError::Refused("a write to its database could not be made durable".into()));
         }
         let opened = self.store.opened()?;
+        if self.unsettled.get() {
+            self.settle(&opened)?;
+        }
         match opened.manifest() {
             Some(manifest) if manifest.log != self.log => Err(StoreError::Foreign),
             _ => Ok(opened),
         }
+    }
+
+    /// Reads again what is there, as a start does.
+    fn settle(&self, opened: &Opened) -> Result<(), StoreError> {
+        // After some failures the database writes nothing until it is opened again, which the job of the prices does.
+        opened.spaces.check_writable()?;
+        if let Some(manifest) = Manifest::known(&opened.spaces)? {
+            opened.set_manifest(manifest);
+        }
+        self.unsettled.set(false);
+        Ok(())
+    }
+
+    /// A write has failed. Without room a later one may succeed; after other errors nothing more is written.
+    pub(super) fn failed(&mut self, error: StoreError) -> StoreError {
+        if error.is_full() {
+            self.store.note_full();
+        }
+        let may_succeed = error.is_full() || matches!(error, StoreError::Closed) && self.store.was_full();
+        if may_succeed && !self.store.has_failed_sync() {
+            self.unsettled.set(true);
+            return error;
+        }
+        self.refuse(error)
     }
 
     pub(super) fn refuse(&mut self, error: StoreError) -> StoreError {
@@ -155,8 +198,12 @@ impl EndedWriter {
     /// What is to be written. Changes nothing.
     fn plan(&self, opened: &Opened, source: &Source<'_>) -> Result<(Manifest, Plan), StoreError> {
         let manifest = opened.manifest().map_or_else(|| Manifest::new(self.log), |manifest| Manifest::clone(&manifest));
-        if source.lsn < manifest.newest_lsn() {
-            return Err(StoreError::Ahead { upto: manifest.newest_lsn(), end: source.lsn });
+        let Upto { lsn, crc } = source.upto;
+        if lsn < manifest.newest_lsn() {
+            return Err(StoreError::Ahead { upto: manifest.newest_lsn(), end: lsn });
+        }
+        if lsn == manifest.upto && crc.zip(manifest.crc).is_some_and(|(crc, known)| crc != known) {
+            return Err(StoreError::Foreign);
         }
         let plan = source.plan(opened, manifest.kept_from)?;
         Ok((manifest, plan))
@@ -172,14 +219,15 @@ impl EndedWriter {
         let spaces = &opened.spaces;
         let Plan { there, additions } = plan;
         let written = additions.each_ref().map(|addition| addition.probe.is_some());
-        if !written.contains(&true) && manifest.upto == source.lsn {
+        if !written.contains(&true) && manifest.upto == source.upto.lsn {
             return Ok(());
         }
-        manifest.moving = Some(Moving { lsn: source.lsn, additions });
+        manifest.moving = Some(Moving { upto: source.upto, additions });
         if written.contains(&true) {
             spaces.make_all()?;
             self.passed("made")?;
-            spaces.set_about(&manifest.write())?;
+            spaces.put_about(&manifest.write())?;
+            self.sync(spaces, "noting")?;
             self.passed("noted")?;
         }
         let spaces_written = || Space::ALL.into_iter().zip(&there).zip(written).filter(|(_, written)| *written);
@@ -189,7 +237,7 @@ impl EndedWriter {
             })?;
             self.passed(space.name())?;
         }
-        spaces.sync()?;
+        self.sync(spaces, "syncing")?;
         self.passed("synced")?;
         for ((space, there), _) in spaces_written() {
             let mut rows = Rereading::of(spaces, space);
@@ -203,8 +251,19 @@ impl EndedWriter {
         }
         self.passed("read back")?;
         manifest.end()?;
-        spaces.set_about(&manifest.write())?;
+        spaces.put_about(&manifest.write())?;
+        self.sync(spaces, "ending")?;
         self.passed("ended")
+    }
+
+    /// Makes everything durable that was written. After a failure nothing is written any more.
+    pub(super) fn sync(&mut self, spaces: &Spaces, step: &str) -> Result<(), StoreError> {
+        let synced = self.passed(step).and_then(|()| spaces.sync());
+        synced.inspect_err(|error| match error {
+            // Nothing was synced, because the disk was full before.
+            StoreError::Closed if self.store.was_full() => {}
+            _ => self.store.note_failed_sync(),
+        })
     }
 
     /// A step is over.
@@ -263,7 +322,7 @@ impl Rereading<'_> {
 }
 
 impl<'a> Source<'a> {
-    fn of(users: &'a Users, leaving: &'a [Leaving], lsn: u64) -> Result<Source<'a>, StoreError> {
+    fn of(users: &'a Users, leaving: &'a [Leaving], upto: Upto) -> Result<Source<'a>, StoreError> {
         let row = |leaving: &'a Leaving| {
             let user = users.get(leaving.user);
             Ok((user.ok_or_else(|| StoreError::NotEnded(format!("user {}", leaving.user)))?, leaving))
@@ -271,7 +330,7 @@ impl<'a> Source<'a> {
         let mut rows = leaving.iter().map(row).collect::<Result<Vec<_>, StoreError>>()?;
         rows.sort_by_key(|(user, _)| user.id);
         assert!(rows.is_sorted_by(|(user, _), (next, _)| user.id < next.id), "a user leaves once in a move");
-        Ok(Source { rows, lsn, stop: Stop::new() })
+        Ok(Source { rows, upto, stop: Stop::new() })
     }
 
     /// The rows of a keyspace with their users, by ascending keys.
@@ -286,7 +345,7 @@ impl<'a> Source<'a> {
         };
         self.rows
             .iter()
-            .try_for_each(|(user, leaving)| encode(space, user, leaving, self.lsn, |row| each(user.id, row)))
+            .try_for_each(|(user, leaving)| encode(space, user, leaving, self.upto.lsn, |row| each(user.id, row)))
     }
 
     /// Compares the rows with those that are there. Most are newer than any of their user, and need no look-up.

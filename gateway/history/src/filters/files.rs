@@ -11,6 +11,7 @@
 //! names are missing. Filters are made again from the store, so damage is never repaired here.
 
 use super::span::{BLOCK_BYTES, Span};
+use crate::store::is_full;
 use engine::look_up::filters::Kind;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -51,6 +52,8 @@ pub enum FilterError {
     Damaged(PathBuf),
     /// The system refused.
     Io(io::Error),
+    /// What was written could not be made durable.
+    Unsynced(io::Error),
     /// An earlier write has failed.
     Failed,
 }
@@ -63,13 +66,25 @@ impl std::fmt::Display for FilterError {
             FilterError::Later => f.write_str("the filters were written by a later program"),
             FilterError::Behind => f.write_str("the filters lack names of rows that have left memory"),
             FilterError::Damaged(path) => write!(f, "{} is damaged", path.display()),
-            FilterError::Io(error) => error.fmt(f),
+            FilterError::Io(error) | FilterError::Unsynced(error) => error.fmt(f),
             FilterError::Failed => f.write_str("an earlier write of the filters has failed"),
         }
     }
 }
 
 impl std::error::Error for FilterError {}
+
+impl FilterError {
+    /// Whether there was no room on the disk: what was written in part is cut off when the filters are opened again.
+    pub fn is_full(&self) -> bool {
+        matches!(self, FilterError::Io(error) if is_full(error))
+    }
+}
+
+/// What was to be made durable.
+fn synced(synced: io::Result<()>) -> Result<(), FilterError> {
+    synced.map_err(FilterError::Unsynced)
+}
 
 impl From<io::Error> for FilterError {
     fn from(error: io::Error) -> FilterError {
@@ -205,7 +220,7 @@ impl Files {
         put_batch(last, upto, &mut bytes);
         let (_, file) = self.names.as_mut().expect("a file of names was begun");
         file.write_all(&bytes)?;
-        file.sync_data()?;
+        synced(file.sync_data())?;
         self.names_bytes += bytes.len() as u64;
         Ok(())
     }
@@ -226,7 +241,7 @@ impl Files {
             checksum = crc32c::crc32c_append(checksum, &block);
             out.write_all(&block)?;
         }
-        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        synced(out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all())?;
         Ok(SpanFile { number, bytes: span.bytes(), names, names_max, first_hour, last_hour, checksum })
     }
 
@@ -235,14 +250,14 @@ impl Files {
         let number = self.next();
         let file =
             File::options().read(true).append(true).create_new(true).mode(0o600).open(self.path(number, NAMES))?;
-        file.sync_all()?;
+        synced(file.sync_all())?;
         let making = self.folder.join(MAKING);
         let mut out = created(&making)?;
         out.write_all(&about_bytes(self.log, number, about))?;
-        out.sync_all()?;
-        File::open(&self.folder)?.sync_all()?;
+        synced(out.sync_all())?;
+        synced(File::open(&self.folder)?.sync_all())?;
         fs::rename(&making, self.folder.join(ABOUT))?;
-        File::open(&self.folder)?.sync_all()?;
+        synced(File::open(&self.folder)?.sync_all())?;
         (self.names, self.names_bytes) = (Some((number, file)), 0);
         self.remove_others(&about.spans)
     }

@@ -19,6 +19,8 @@ pub enum StoreError {
     InUse,
     /// Writing is refused for now: the engine does not keep up.
     Busy,
+    /// An earlier write of its database has failed: nothing is written until it is opened again.
+    Closed,
     /// It is not open yet.
     Opening,
     /// It could not be opened, for this reason.
@@ -46,6 +48,16 @@ impl StoreError {
     pub fn is_lost(&self) -> bool {
         matches!(self, StoreError::Incomplete { .. })
     }
+
+    /// Whether the disk, or its quota, has no room. A later attempt may find some.
+    pub fn is_full(&self) -> bool {
+        matches!(self, StoreError::Io(error) if is_full(error))
+    }
+}
+
+/// The same of an error of the system.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl fmt::Display for StoreError {
@@ -56,6 +68,7 @@ impl fmt::Display for StoreError {
             StoreError::Later(what) => write!(f, "it was written by a later program: {what}"),
             StoreError::InUse => f.write_str("it is in use by another process"),
             StoreError::Busy => f.write_str("tables are not written to disk fast enough"),
+            StoreError::Closed => f.write_str("an earlier write failed"),
             StoreError::Opening => f.write_str("it is not open yet"),
             StoreError::Unusable(why) => write!(f, "it cannot be used: {why}"),
             StoreError::Missing => f.write_str("its ended rows are missing"),
@@ -103,10 +116,36 @@ impl From<fjall::Error> for StoreError {
             {
                 StoreError::Io(error)
             }
-            fjall::Error::Poisoned => StoreError::Io(io::Error::other("an earlier write failed")),
+            fjall::Error::Poisoned => StoreError::Closed,
             fjall::Error::Locked => StoreError::InUse,
             fjall::Error::JournalRecovery(why) => StoreError::Journal(format!("{why} of a journal")),
             error => StoreError::Damaged(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_distinguished() {
+        const ENOSPC: i32 = 28;
+        const EDQUOT: i32 = 122;
+        const EIO: i32 = 5;
+        let io = |errno| io::Error::from_raw_os_error(errno);
+        let cases = [
+            (StoreError::from(fjall::Error::Io(io(ENOSPC))), true),
+            (StoreError::from(fjall::Error::Storage(fjall::LsmError::Io(io(ENOSPC)))), true),
+            (StoreError::from(fjall::Error::Io(io(EDQUOT))), true),
+            (StoreError::from(fjall::Error::Io(io(EIO))), false),
+            (StoreError::from(fjall::Error::Poisoned), false),
+            (StoreError::Busy, false),
+            (StoreError::Damaged("no space left on device".to_owned()), false),
+        ];
+        for (error, is_full) in &cases {
+            assert_eq!(error.is_full(), *is_full, "{error}");
+        }
+        println!("full disks: {} cases", cases.len());
     }
 }

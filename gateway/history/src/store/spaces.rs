@@ -2,23 +2,31 @@
 //! does not go through the journal: one ingestion is whole or absent after a crash, and durable when it is over.
 
 use super::{Kept, LEVEL_FILES, LEVEL_FILES_MAX, MEMORY_TABLES_MAX, Size, StoreError, Value};
+use engine::id::UserId;
 use engine::time::UtcDay;
 use fjall::compaction::Leveled;
 use fjall::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PartitioningPolicy,
 };
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use lsm_tree::{AbstractTree as _, Table};
+use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Name of the row in the table `about`.
 const ABOUT: &[u8] = b"ended";
+/// Names of the rows about users with missing rows begin with this.
+const HOLE: &[u8] = b"hole";
 const BLOCK_BYTES: u32 = 8 << 10;
 /// Bits of a filter for each row.
 const FILTER_BITS: f32 = 10.0;
 /// An ingestion is refused from this number of sorted files on that are not merged yet.
 const FILES_MAX: usize = 48;
+/// The same while a keyspace is merged as a whole, for which the engine's thread waits with all other merges, and until it has
+/// caught up. Each ingestion sends that thread a message: six keyspaces do not fill its queue of 1,000, where senders wait.
+const FILES_MAX_MEANWHILE: usize = 128;
 
 /// A keyspace of ended rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +88,36 @@ pub struct Spaces {
     kept: Arc<Kept>,
     /// As in [`Space::ALL`]; they are made by the first write.
     made: Arc<[OnceLock<Keyspace>; Space::ALL.len()]>,
+    /// Merges of whole keyspaces that go on.
+    merging: Arc<AtomicUsize>,
+    /// The engine has to catch up with files that waited for such a merge, or from before the opening.
+    is_late: Arc<AtomicBool>,
     /// Busy, in a test.
     #[cfg(test)]
     pub is_held: Arc<std::sync::atomic::AtomicBool>,
+    /// The next merges that are passed over, in a test.
+    #[cfg(test)]
+    pub skipped: Arc<AtomicUsize>,
+    /// The next merges that find no room, in a test.
+    #[cfg(test)]
+    pub full: Arc<AtomicUsize>,
+}
+
+/// A merge of a whole keyspace that goes on.
+struct Merging<'a>(&'a Spaces);
+
+impl<'a> Merging<'a> {
+    fn begin(spaces: &'a Spaces) -> Merging<'a> {
+        spaces.merging.fetch_add(1, Ordering::Relaxed);
+        Merging(spaces)
+    }
+}
+
+impl Drop for Merging<'_> {
+    fn drop(&mut self) {
+        self.0.is_late.store(true, Ordering::Relaxed);
+        self.0.merging.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Spaces {
@@ -94,8 +129,14 @@ impl Spaces {
             about: about.clone(),
             kept: kept.clone(),
             made: Arc::default(),
+            merging: Arc::default(),
+            is_late: Arc::new(AtomicBool::new(true)),
             #[cfg(test)]
             is_held: Arc::default(),
+            #[cfg(test)]
+            skipped: Arc::default(),
+            #[cfg(test)]
+            full: Arc::default(),
         };
         for space in Space::ALL {
             if db.keyspace_exists(space.name()) {
@@ -166,13 +207,55 @@ impl Spaces {
         Ok(self.about.get(ABOUT)?)
     }
 
+    /// Replaces that. It is durable after [`Spaces::sync`].
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn put_about(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        Ok(self.about.insert(ABOUT, bytes)?)
+    }
+
     /// Replaces that, durably.
     ///
     /// # Errors
     /// [`StoreError`].
     pub fn set_about(&self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.about.insert(ABOUT, bytes)?;
+        self.put_about(bytes)?;
         self.sync()
+    }
+
+    /// The rows about users with missing rows, by ascending users.
+    ///
+    /// # Errors
+    /// Each row may be an error; the rows after it may be missing.
+    pub fn holes(&self) -> impl Iterator<Item = Result<(UserId, Value), StoreError>> + use<> {
+        self.about.prefix(HOLE).map(|row| {
+            let (key, value) = row.into_inner()?;
+            let user = key.strip_prefix(HOLE).and_then(|user| Some(u64::from_be_bytes(user.try_into().ok()?)));
+            let damaged = || StoreError::Damaged(format!("about has a key of {} bytes", key.len()));
+            Ok((UserId(user.ok_or_else(damaged)?), value))
+        })
+    }
+
+    /// Adds such rows, by ascending users, to a store that has none, together and durably.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn add_holes(&self, rows: impl Iterator<Item = (UserId, Vec<u8>)>) -> Result<(), StoreError> {
+        let mut ingestion = self.about.start_ingestion()?;
+        for (user, value) in rows {
+            ingestion.write([HOLE, &user.0.to_be_bytes()].concat(), value)?;
+        }
+        Ok(ingestion.finish()?)
+    }
+
+    /// Checks whether the database takes writes.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`] if a write has failed since it was opened.
+    pub fn check_writable(&self) -> Result<(), StoreError> {
+        // Hands the rest of a buffer to the kernel.
+        Ok(self.db.persist(PersistMode::Buffer)?)
     }
 
     /// Makes everything durable that was written to the database.
@@ -196,8 +279,27 @@ impl Spaces {
         }
         let is_about_held =
             self.about.sealed_memtable_count() >= MEMORY_TABLES_MAX || self.about.l0_table_count() >= LEVEL_FILES_MAX;
-        is_about_held
-            || Space::ALL.iter().filter_map(|space| self.space(*space)).any(|space| space.l0_table_count() >= FILES_MAX)
+        is_about_held || self.waiting_files() >= self.files_max()
+    }
+
+    /// The most sorted files of a keyspace that are not merged yet.
+    fn waiting_files(&self) -> usize {
+        Space::ALL.iter().filter_map(|space| self.space(*space)).map(|space| space.l0_table_count()).max().unwrap_or(0)
+    }
+
+    /// How many may wait. More do while other merges are held up: nothing but the files of moves stops these.
+    fn files_max(&self) -> usize {
+        if self.merging.load(Ordering::Relaxed) > 0 {
+            return FILES_MAX_MEANWHILE;
+        }
+        let is_late = self.is_late.load(Ordering::Relaxed) && self.waiting_files() >= FILES_MAX;
+        self.is_late.store(is_late, Ordering::Relaxed);
+        if is_late { FILES_MAX_MEANWHILE } else { FILES_MAX }
+    }
+
+    /// Whether the engine has merges to catch up with, so that none of a whole keyspace should hold it up.
+    pub fn is_behind(&self) -> bool {
+        self.waiting_files() >= FILES_MAX
     }
 
     /// Bytes and number of the files of a keyspace.
@@ -212,18 +314,47 @@ impl Spaces {
         self.space(space).expect("it is made").insert(key, value).expect("written");
     }
 
+    /// Whether a keyspace is merged as a whole now.
+    #[cfg(test)]
+    pub fn is_merging(&self) -> bool {
+        self.merging.load(Ordering::Relaxed) > 0
+    }
+
+    /// Merges wait until this is dropped, in a test.
+    #[cfg(test)]
+    pub fn hold_merges(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.kept.gate.lock().expect("not poisoned")
+    }
+
     /// From now on merges remove rows that ended before this day.
     pub fn remove_before(&self, day: UtcDay) {
         self.kept.day.fetch_max(day.0, Ordering::Relaxed);
     }
 
     /// Merges a keyspace into its last level, which removes what is not kept. Takes as long as reading and writing all of it,
-    /// and as much more room on the disk meanwhile. Other merges of this keyspace wait.
+    /// and as much more room on the disk meanwhile. Other merges of this keyspace wait. `false`: files that were there before
+    /// are there still, because the engine passes over a merge, without an error, when another one has some of them. It must
+    /// be called again then.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn merge_all_of(&self, space: Space) -> Result<(), StoreError> {
-        self.space(space).map_or(Ok(()), |space| Ok(space.major_compact()?))
+    pub fn merge_all_of(&self, space: Space) -> Result<bool, StoreError> {
+        let Some(keyspace) = self.space(space) else { return Ok(true) };
+        let files = || keyspace.tree.current_version().iter_tables().map(Table::id).collect::<BTreeSet<_>>();
+        let before = files();
+        let _merging = Merging::begin(self);
+        #[cfg(test)]
+        if self.full.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            // What it has written so far.
+            std::fs::write(keyspace.path().join("tables").join("900000"), [7; 100])?;
+            return Err(StoreError::Io(std::io::ErrorKind::StorageFull.into()));
+        }
+        #[cfg(test)]
+        if self.skipped.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Ok(before.is_empty());
+        }
+        keyspace.major_compact()?;
+        Ok(before.is_disjoint(&files()))
     }
 
     /// Removes a row.

@@ -34,10 +34,13 @@ type Stored = Arc<Mutex<BTreeMap<OrderId, Lsn>>>;
 struct InMemory {
     orders: Stored,
     fails: Arc<Mutex<bool>>,
+    /// The records up to which rows ended, with their checksums, in the order of the calls.
+    records: Shared<(Lsn, u32)>,
 }
 
 impl EndedStore for InMemory {
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, record_crc: u32) -> Result<(), Box<dyn Error>> {
+        self.records.lock().push((upto, record_crc));
         if *self.fails.lock() {
             return Err("no room on the disk".into());
         }
@@ -181,6 +184,9 @@ fn what_ended_long_ago_leaves_with_a_checkpoint() {
         keeper.checkpoint(Lsn::ZERO, last).expect("room on the disk");
         let name = format!("{window:?}, {} orders", seconds.len());
         assert_eq!((store.orders.lock().len(), shards.orders()), (leave, leave), "{name}");
+        let crc = wal::record_crc(&Files::open_existing(&place.data).expect("it was made"), last);
+        let crc = crc.expect("a sound log").expect("it is there");
+        assert!(store.records.lock().iter().all(|record| *record == (last, crc)), "{name}");
         let (kept, _) = recover::look(&place.data, false).expect("a sound log");
         let (whole, _) = recover::look(&place.data, true).expect("a sound log");
         let orders = |state: &engine::shard::replay::State| state.user(OWNER).expect("it was made").orders().len();
@@ -420,8 +426,8 @@ impl EndedStore for Cutting {
         if *self.is_full.lock() { Err("no room on the disk".into()) } else { Ok(()) }
     }
 
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
-        self.rows.write(users, leaving, upto)
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, record_crc: u32) -> Result<(), Box<dyn Error>> {
+        self.rows.write(users, leaving, upto, record_crc)
     }
 
     fn wanted_from(&mut self, _: UtcDay) -> Option<UtcDay> {

@@ -1,42 +1,16 @@
 use super::*;
-use crate::ended::testing::{LOG, World, all_agree, world_of_days};
+use crate::ended::testing::{
+    CACHE_BYTES, LOG, Placed, World, all_agree, copied, create, days, fail_at, kept, kills, open, sound, world_of_days,
+};
 use crate::ended::{Counted, count};
-use crate::store::Store;
-use crate::testing::{copy, copy_running};
+use crate::testing::copy;
 use engine::departed::{Departed as _, Leaving};
-use engine::time::{HOUR, Timestamp};
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use engine::time::HOUR;
+use host::job::{Next, Work as _};
+use host::thread::Stop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-const CACHE_BYTES: u64 = 4 << 20;
-
-fn create(folder: &Path) -> EndedStore {
-    drop(Store::open(folder, CACHE_BYTES).expect("a new store"));
-    open(folder)
-}
-
-fn open(folder: &Path) -> EndedStore {
-    EndedStore::open(folder, CACHE_BYTES).expect("a sound store")
-}
-
-fn days(world: &World) -> (UtcDay, UtcDay) {
-    let ends = world.users.iter().flat_map(|user| user.orders().iter()).filter_map(|order| order.ended_at());
-    let days: Vec<UtcDay> = ends.map(Timestamp::day).collect();
-    (*days.iter().min().expect("orders"), *days.iter().max().expect("orders"))
-}
-
-/// Of these rows, those that ended on a day or later.
-fn kept(world: &World, left: &[Leaving], day: UtcDay) -> Vec<Leaving> {
-    let mut kept = left.to_vec();
-    for leaving in &mut kept {
-        let user = world.users.get(leaving.user).expect("a user");
-        let is_kept = |at: Option<Timestamp>| at.expect("it has ended").day() >= day;
-        leaving.orders.retain(|id| is_kept(user.order(*id).expect("it is there").ended_at()));
-        leaving.positions.retain(|id| is_kept(user.position(*id).expect("it is there").closed_at));
-    }
-    kept
-}
 
 /// Compares everything that is read with the whole state, filtered by the day; and the hashes of cut orders, which stay.
 fn agrees(world: &World, store: &EndedStore, left: &[Leaving], day: UtcDay, upto: u64, what: &str) -> usize {
@@ -68,10 +42,6 @@ fn counted(store: &EndedStore) -> [Counted; Space::ALL.len()] {
     let opened = store.opened().expect("open");
     let manifest = opened.manifest();
     Space::ALL.map(|space| count(&opened.spaces, space, manifest.as_deref()).expect("readable"))
-}
-
-fn sound(folder: &Path, what: &str) {
-    assert_eq!(crate::check(folder).expect("it can be opened").damages, [], "{what}");
 }
 
 /// Moves and cuts in turn: answers are those of the whole state without the days that were cut, before rows are removed,
@@ -147,28 +117,17 @@ fn a_kill_during_a_cut_changes_nothing() {
     let store = create(place.path());
     let some = world.some(50);
     store.writer(LOG).write(&world.users, &some, 10).expect("written");
-    let copies: Arc<Mutex<Vec<(String, tempfile::TempDir)>>> = Arc::default();
-    let keep = |step: &str, copies: &Mutex<Vec<_>>, from: &Path| {
-        let copy = tempfile::tempdir().expect("a folder");
-        copy_running(from, copy.path());
-        copies.lock().expect("not poisoned").push((step.to_owned(), copy));
-    };
     let mut writer = store.writer(LOG);
-    let (into, from) = (copies.clone(), place.path().to_owned());
-    writer.watch = Some(Box::new(move |step| {
-        keep(step, &into, &from);
-        Ok(())
-    }));
-    writer.write(&world.users, &world.all(), 20).expect("written");
-    writer.watch = None;
+    let mut copies = kills(place.path(), &mut writer, |writer| {
+        writer.write(&world.users, &world.all(), 20).expect("written");
+    });
     writer.cut(day).expect("cut");
-    keep("cut", &copies, place.path());
+    copies.push(("cut".to_owned(), copied(place.path())));
     for space in Space::ALL.into_iter().filter(|space| space.is_cut()) {
-        store.opened().expect("open").spaces.merge_all_of(space).expect("merged");
-        keep(&format!("merged {}", space.name()), &copies, place.path());
+        assert!(store.opened().expect("open").spaces.merge_all_of(space).expect("merged"));
+        copies.push((format!("merged {}", space.name()), copied(place.path())));
     }
     drop((writer, store));
-    let copies = std::mem::take(&mut *copies.lock().expect("not poisoned"));
     let (mut cases, all) = (0, world.all());
     for (step, of) in &copies {
         // Cut before the move is repeated, or after it; then everything is the same.
@@ -213,6 +172,33 @@ fn sweep_if_any(writer: &mut EndedWriter) {
     }
 }
 
+/// Merges that the engine passes over, as another merge has some of the files: they are repeated until every row before the
+/// cut is removed, and only then the removal has ended.
+#[test]
+fn a_merge_that_is_passed_over_is_repeated() {
+    let mut cases = 0;
+    for passed_over in [0, 1, 2, 5, 6, 11] {
+        let place = tempfile::tempdir().expect("a folder");
+        let world = world_of_days(10, 3, 60, 3 * HOUR);
+        let (first, last) = days(&world);
+        let day = UtcDay(u32::midpoint(first.0, last.0));
+        let store = create(place.path());
+        let mut writer = store.writer(LOG);
+        writer.write(&world.users, &world.all(), 5).expect("written");
+        assert!(writer.cut(day).expect("cut") > 0);
+        let before = counted(&store);
+        store.opened().expect("open").spaces.skipped.store(passed_over, Ordering::Relaxed);
+        sweep(&mut writer);
+        for ((space, before), after) in Space::ALL.into_iter().zip(before).zip(counted(&store)) {
+            assert_eq!(after, Counted { cut_rows: 0, ..before }, "{}, {passed_over} passed over", space.name());
+        }
+        let manifest = store.opened().expect("open").manifest().expect("rows");
+        assert_eq!((manifest.swept_to, manifest.unswept), (day, 0));
+        cases += agrees(&world, &store, &world.all(), day, 5, "removed");
+    }
+    println!("merges that are passed over: {cases} cases");
+}
+
 /// What cannot be cut now is hidden all the same, and cut later.
 #[test]
 fn a_busy_store_is_cut_later() {
@@ -225,10 +211,10 @@ fn a_busy_store_is_cut_later() {
     assert_eq!(writer.cut(first).expect("without rows there is nothing to note"), 0);
     writer.write(&world.users, &world.all(), 5).expect("written");
     let held = store.opened().expect("open").spaces.is_held.clone();
-    held.store(true, std::sync::atomic::Ordering::Relaxed);
+    held.store(true, Ordering::Relaxed);
     assert!(matches!(writer.cut(day), Err(StoreError::Busy)));
     let cases = agrees(&world, &store, &world.all(), day, 5, "busy");
-    held.store(false, std::sync::atomic::Ordering::Relaxed);
+    held.store(false, Ordering::Relaxed);
     assert!(writer.cut(day).expect("cut") > 0);
     // Another log's writer changes nothing.
     assert!(matches!(store.writer(LOG + 1).cut(last), Err(StoreError::Foreign)));
@@ -270,4 +256,157 @@ fn the_first_day_follows_from_the_room() {
     writer.cut(day).expect("cut");
     assert!(bytes(&store.room().expect("open")) <= most);
     println!("days by room: {} cases", cases.len() + 4);
+}
+
+/// Merges wait for room. What one has written that found none goes with the next opening of the database, which the job makes
+/// although nothing else is to be written; then the merge is made.
+#[test]
+fn a_removal_waits_for_room_and_leaves_nothing_behind() {
+    let place = tempfile::tempdir().expect("a folder");
+    let world = world_of_days(10, 3, 60, 3 * HOUR);
+    let (first, last) = days(&world);
+    let day = UtcDay(u32::midpoint(first.0, last.0));
+    let (mut history, _recorder, _reader) =
+        crate::History::open(Some(place.path().to_owned()), CACHE_BYTES, Arc::default(), crate::Fills::default());
+    let mut turn = || history.take_turn(&Stop::new()).expect("it never fails");
+    while turn() != Next::Sleep {}
+    let (store, free) = (history.ended(), Arc::new(AtomicU64::new(0)));
+    let left = free.clone();
+    let mut writer = store.writer(LOG).within(Box::new(move || left.load(Ordering::Relaxed)));
+    writer.write(&world.users, &world.all(), 5).expect("written");
+    assert!(writer.cut(day).expect("cut") > 0);
+    let before = counted(&store);
+    let size = store.opened().expect("open").spaces.size(Space::Orders).bytes;
+    let mut turn = || history.take_turn(&Stop::new()).expect("it never fails");
+    let mut cases = 0;
+    for bytes in [0, 1, size - 1] {
+        free.store(bytes, Ordering::Relaxed);
+        for _ in 0..20 {
+            assert!(!writer.tend(Some(0)).expect("it waits"));
+            turn();
+            cases += 1;
+        }
+        assert_eq!(counted(&store), before, "{bytes} bytes are free");
+    }
+    free.store(size, Ordering::Relaxed);
+    store.opened().expect("open").spaces.full.store(1, Ordering::Relaxed);
+    // What the merge has written.
+    let is_left = || {
+        let folders = std::fs::read_dir(place.path().join("store/keyspaces")).expect("a folder").flatten();
+        folders.filter(|folder| folder.path().join("tables/900000").exists()).count() == 1
+    };
+    while !is_left() || !store.is_wanted_again() {
+        assert!(!writer.tend(Some(0)).expect("it is tried again"));
+        if !store.is_wanted_again() {
+            turn();
+        }
+        std::thread::yield_now();
+    }
+    free.store(u64::MAX, Ordering::Relaxed);
+    // Moves hold the tables for a moment.
+    while store.is_wanted_again() {
+        turn();
+    }
+    assert!(!is_left(), "it is removed by the opening");
+    while !writer.tend(Some(0)).expect("merged") {
+        turn();
+        std::thread::yield_now();
+    }
+    for ((space, before), after) in Space::ALL.into_iter().zip(before).zip(counted(&store)) {
+        assert_eq!(after, Counted { cut_rows: 0, ..before }, "{}", space.name());
+    }
+    let manifest = store.opened().expect("open").manifest().expect("rows");
+    assert_eq!((manifest.swept_to, manifest.unswept), (day, 0));
+    cases += agrees(&world, &store, &world.all(), day, 5, "removed");
+    println!("removals without room: {cases} cases");
+}
+
+/// While a keyspace is merged as a whole the engine merges nothing else. Moves go on, with more files than usual, and the next
+/// keyspace waits until the engine has caught up.
+#[test]
+fn moves_go_on_while_a_merge_holds_up_the_others() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut world = world_of_days(11, 2, 40, 6 * HOUR);
+    let (first, last) = days(&world);
+    let day = UtcDay(u32::midpoint(first.0, last.0));
+    let store = create(place.path());
+    let mut writer = store.writer(LOG);
+    let mut left = world.all();
+    writer.write(&world.users, &left, 5).expect("written");
+    assert!(writer.cut(day).expect("cut") > 0);
+    let opened = store.opened().expect("open");
+    let held = opened.spaces.hold_merges();
+    while !opened.spaces.is_merging() {
+        assert!(!writer.tend(Some(0)).expect("it begins"));
+        std::thread::yield_now();
+    }
+    let user = left[0].user;
+    let placed = Placed { fills: vec![1], ..Placed::default() };
+    let mut lsn = 5;
+    // As many files as an ingestion is usually refused from, and some more.
+    while !opened.spaces.is_behind() || lsn < 70 {
+        lsn += 1;
+        assert!(lsn < 120, "the engine merges nothing");
+        let leaving = Leaving { user, orders: vec![world.place(user, &placed)], positions: Vec::new() };
+        writer.write(&world.users, std::slice::from_ref(&leaving), lsn).expect("a move goes on");
+        left.push(leaving);
+    }
+    assert!(!writer.tend(Some(0)).expect("it goes on"));
+    let mut cases = agrees(&world, &store, &left, day, lsn, "held up");
+    drop(held);
+    drop(opened);
+    sweep(&mut writer);
+    assert!(counted(&store).iter().all(|of| of.cut_rows == 0));
+    cases += agrees(&world, &store, &left, day, lsn, "merged");
+    println!("moves during a merge: {} moves, {cases} cases", lsn - 5);
+}
+
+/// Rows that leave memory after their day was cut are removed like the others, also those of a move that was interrupted.
+#[test]
+fn what_leaves_after_its_day_was_cut_is_removed() {
+    let world = world_of_days(12, 2, 60, 3 * HOUR);
+    let (first, last) = days(&world);
+    let day = UtcDay(u32::midpoint(first.0, last.0));
+    let all = world.all();
+    let early = kept(&world, &all, day);
+    let mut late = all.clone();
+    for (late, early) in late.iter_mut().zip(&early) {
+        late.orders.retain(|id| !early.orders.contains(id));
+        late.positions.retain(|id| !early.positions.contains(id));
+    }
+    let cut_rows = |store: &EndedStore| counted(store).iter().map(|of| of.cut_rows).sum::<u64>();
+    let mut cases = 0;
+    for failed_at in [None, Some("orders"), Some("by_market"), Some("read back")] {
+        let what = format!("failed at {failed_at:?}");
+        let place = tempfile::tempdir().expect("a folder");
+        let mut store = create(place.path());
+        let mut writer = store.writer(LOG);
+        writer.write(&world.users, &early, 10).expect("written");
+        assert_eq!(writer.cut(day).expect("cut"), 0, "what is there is kept");
+        if let Some(step) = failed_at {
+            fail_at(&mut writer, step, std::io::ErrorKind::Other);
+        }
+        assert_eq!(writer.write(&world.users, &late, 20).is_ok(), failed_at.is_none(), "{what}");
+        if failed_at.is_some() {
+            drop((writer, store));
+            store = open(place.path());
+            writer = store.writer(LOG);
+        }
+        let manifest = store.opened().expect("open").manifest().expect("rows");
+        assert_eq!(manifest.newest_lsn(), 20, "{what}");
+        let there = cut_rows(&store);
+        assert!(there > 0 && manifest.unswept >= there, "{what}: {there} of {}", manifest.unswept);
+        assert!(failed_at.is_some() || manifest.unswept == there, "{what}: {there} of {}", manifest.unswept);
+        sweep(&mut writer);
+        assert_eq!(cut_rows(&store), 0, "{what}");
+        assert_eq!(store.opened().expect("open").manifest().expect("rows").unswept, 0, "{what}");
+        let upto = store.upto().expect("open");
+        cases += match failed_at {
+            None => agrees(&world, &store, &all, day, upto, &what),
+            Some(_) => all_agree(&world, |user| store.reader(LOG).of(user, upto), &early, &what),
+        };
+        drop((manifest, writer, store));
+        sound(place.path(), &what);
+    }
+    println!("rows that leave late: {cases} cases");
 }

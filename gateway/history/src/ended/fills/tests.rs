@@ -1,8 +1,7 @@
 use super::*;
 use crate::ended::EndedStore;
 use crate::ended::rows::{Head, put_head};
-use crate::ended::testing::{LOG, MARKETS, Placed, World, world, world_of_days};
-use crate::store::Store;
+use crate::ended::testing::{LOG, MARKETS, Placed, World, create, world, world_of_days};
 use engine::departed::{Departed as _, put_order};
 use engine::id::{TradeId, UserId};
 use engine::time::HOUR;
@@ -12,8 +11,7 @@ const USER: UserId = UserId(3);
 
 /// A store with all ended rows of a world.
 fn store(folder: &std::path::Path, world: &World) -> EndedStore {
-    drop(Store::open(folder, 4 << 20).expect("a new store"));
-    let store = EndedStore::open(folder, 4 << 20).expect("a sound store");
+    let store = create(folder);
     store.writer(LOG).write(&world.users, &world.all(), 5).expect("written");
     store
 }

@@ -1,15 +1,22 @@
+use super::sources::space_of;
 use super::*;
 use crate::ended::manifest::Total;
-use crate::ended::testing::{LOG, World, all_agree, world};
+use crate::ended::testing::{
+    LOG, Placed, World, all_agree, copied, create, days, kept, open, sound, world, world_of_days,
+};
 use crate::ended::{EndedOf, EndedStore};
-use crate::store::{FOLDER, Store};
+use crate::store::{FOLDER, Opener, loose_files};
 use crate::testing::copy;
-use engine::departed::Departed as _;
+use engine::departed::{Departed as _, Leaving};
+use engine::id::MarketId;
+use engine::time::HOUR;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const CACHE_BYTES: u64 = 4 << 20;
+mod cut;
+mod found;
+
 const UPTO: u64 = 50;
 
 /// A world, the same after all of its ended rows have left, and a store with them.
@@ -25,8 +32,7 @@ fn case(seed: u64, users: u64, orders: u64) -> Case {
     let (whole, gone) = (world(seed, users, orders), world(seed, users, orders));
     let left = whole.all();
     let store = tempfile::tempdir().expect("a folder");
-    drop(Store::open(store.path(), CACHE_BYTES).expect("a new store"));
-    let ended = EndedStore::open(store.path(), CACHE_BYTES).expect("a sound store");
+    let ended = create(store.path());
     let mut writer = ended.writer(LOG);
     for (part, lsn) in [(0, 20), (1, 30), (2, UPTO)] {
         let of_part = |id: u64| id / 64 % 3 == part;
@@ -57,11 +63,11 @@ fn made(case: &Case, sources: &Sources<'_>) -> (TempDir, Rebuilt) {
 }
 
 fn stores(folders: &[&Path]) -> Sources<'static> {
-    Sources { stores: folders.iter().map(|folder| folder.join(FOLDER)).collect(), states: Vec::new() }
+    Sources { stores: folders.iter().map(|folder| folder.join(FOLDER)).collect(), ..Sources::default() }
 }
 
 fn reader(folder: &Path) -> impl Fn(UserId) -> EndedOf<'static> + use<> {
-    let reader = EndedStore::open(folder, CACHE_BYTES).expect("a sound store").reader(LOG);
+    let reader = open(folder).reader(LOG);
     move |user| reader.of(user, UPTO)
 }
 
@@ -148,7 +154,7 @@ fn agrees_until(found: &[Result<u64, StoreError>], expected: &[u64], what: &str)
 #[test]
 fn whole_sources_make_a_whole_store() {
     let case = case(21, 3, 150);
-    let expected = EndedStore::open(case.store.path(), CACHE_BYTES).expect("sound").opened().expect("open").manifest();
+    let expected = open(case.store.path()).opened().expect("open").manifest();
     let expected = expected.expect("rows").days.clone();
     // Half of the files each; which keyspaces they are of is not known.
     let halves = [0, 1].map(|half| {
@@ -161,8 +167,8 @@ fn whole_sources_make_a_whole_store() {
         }
         place
     });
-    let before = Sources { stores: Vec::new(), states: vec![&case.whole.users] };
-    let all = Sources { stores: vec![case.store.path().join(FOLDER)], states: vec![&case.whole.users] };
+    let before = Sources { states: vec![&case.whole.users], ..Sources::default() };
+    let all = Sources { states: vec![&case.whole.users], ..stores(&[case.store.path()]) };
     let mut cases = 0;
     for (name, sources, has_lsns) in [
         ("itself", stores(&[case.store.path()]), true),
@@ -177,14 +183,14 @@ fn whole_sources_make_a_whole_store() {
         let of = reader(place.path());
         cases += all_agree(&case.whole, &of, &case.left, name);
         drop(of);
-        let manifest = EndedStore::open(place.path(), CACHE_BYTES).expect("sound").opened().expect("open").manifest();
+        let manifest = open(place.path()).opened().expect("open").manifest();
         let days = manifest.expect("rows").days.clone();
         let rows = |days: &BTreeMap<UtcDay, [Total; Space::ALL.len()]>| {
             days.iter().map(|(day, totals)| (*day, totals.map(|total| total.rows))).collect::<Vec<_>>()
         };
         assert_eq!(rows(&days), rows(&expected), "{name}");
         assert!(!has_lsns || name == "both" || days == expected, "{name}: the same bytes");
-        assert_eq!(crate::check(place.path()).expect("it can be opened").damages, [], "{name}");
+        sound(place.path(), name);
         cases += 1;
     }
     // Nothing at all: every row is missing, and said so.
@@ -200,7 +206,7 @@ fn whole_sources_make_a_whole_store() {
 #[test]
 fn a_damaged_store_is_rebuilt_as_far_as_it_goes() {
     let case = case(22, 2, 400);
-    let whole = Sources { stores: Vec::new(), states: vec![&case.whole.users] };
+    let whole = Sources { states: vec![&case.whole.users], ..Sources::default() };
     let files = loose_files(&case.store.path().join(FOLDER)).expect("readable");
     assert!(files.len() >= 18, "{}", files.len());
     let (mut cases, mut incomplete, mut holes, mut mended) = (0, 0, 0, 0);
@@ -242,7 +248,7 @@ fn a_damaged_store_is_rebuilt_as_far_as_it_goes() {
             holes += usize::from(lacking > 0);
             // With a backup it is whole.
             if nth % 4 == 0 {
-                let both = Sources { stores: vec![damaged.path().join(FOLDER)], states: whole.states.clone() };
+                let both = Sources { states: whole.states.clone(), ..stores(&[damaged.path()]) };
                 let (_place, rebuilt) = made(&case, &both);
                 assert!(rebuilt.users.iter().all(|user| user.is_proved && !user.has_holes()), "{what}");
                 mended += 1;
@@ -284,7 +290,7 @@ fn what_leaves_later_is_found() {
     };
     let later: Vec<OrderId> = (0..40).map(|_| case.whole.place(user, &placed())).collect();
     let leaving = Leaving { user, orders: later.clone(), positions: Vec::new() };
-    let store = EndedStore::open(place.path(), CACHE_BYTES).expect("sound");
+    let store = open(place.path());
     store.fits(LOG, UPTO, UPTO).expect("it is of the log and the state");
     store.writer(LOG).write(&case.whole.users, &[leaving], UPTO + 5).expect("written");
     let of = store.reader(LOG).of(user, UPTO + 5);

@@ -1,33 +1,51 @@
 //! Crashes, failures and damage of a store with ended rows.
 
 use super::*;
-use crate::ended::testing::{LOG, world};
+use crate::prices::Prices;
+use host::thread::Stop;
+use std::io::ErrorKind;
+
+/// The steps of a move before its rows, and after them.
+const BEFORE: [&str; 3] = ["made", "noting", "noted"];
+const AFTER: [&str; 5] = ["syncing", "synced", "read back", "ending", "ended"];
+/// Those that are syncs.
+const SYNCS: [&str; 3] = ["noting", "syncing", "ending"];
+
+fn steps() -> Vec<&'static str> {
+    [&BEFORE[..], &Space::ALL.map(Space::name), &AFTER].concat()
+}
+
+/// A store from which a part of its rows was moved at LSN 10, and copies of it after every step of the move of all rows at
+/// LSN 20.
+struct Kills {
+    world: World,
+    first: Vec<Leaving>,
+    whole: Vec<Leaving>,
+    /// The store after that move.
+    place: tempfile::TempDir,
+    copies: Vec<(String, tempfile::TempDir)>,
+}
+
+fn killed_moves(mut world: World, part: u64) -> Kills {
+    let place = tempfile::tempdir().expect("a folder");
+    let store = create(place.path());
+    let first = world.some(part);
+    store.writer(LOG).write(&world.users, &first, 10).expect("written");
+    let whole = world.all();
+    let copies = kills(place.path(), &mut store.writer(LOG), |writer| {
+        writer.write(&world.users, &whole, 20).expect("written");
+    });
+    Kills { world, first, whole, place, copies }
+}
 
 /// Copies the store after every step of a move, as a kill would leave it; each copy is opened, read, and moved again.
 #[test]
 fn a_kill_at_any_step_repeats_work_and_changes_nothing() {
-    let place = tempfile::tempdir().expect("a folder");
-    let mut world = world(3, 3, 80);
-    let store = create(place.path());
-    let first = world.some(50);
-    store.writer(LOG).write(&world.users, &first, 10).expect("written");
-    let whole = world.all();
-    let copies: Arc<Mutex<Vec<(String, tempfile::TempDir)>>> = Arc::default();
-    let mut writer = store.writer(LOG);
-    let (into, from) = (copies.clone(), place.path().to_owned());
-    writer.watch = Some(Box::new(move |step| {
-        let copy = tempfile::tempdir().expect("a folder");
-        copy_running(&from, copy.path());
-        into.lock().expect("not poisoned").push((step.to_owned(), copy));
-        Ok(())
-    }));
-    writer.write(&world.users, &whole, 20).expect("written");
-    drop((writer, store));
+    let Kills { mut world, first, whole, place, copies } = killed_moves(world(3, 3, 80), 50);
     let expected = open(place.path()).opened().expect("open").manifest().expect("rows");
-    let copies = std::mem::take(&mut *copies.lock().expect("not poisoned"));
     let steps: Vec<&str> = copies.iter().map(|(step, _)| step.as_str()).collect();
     let spaces = Space::ALL.map(Space::name);
-    assert_eq!(steps, [&["made", "noted"], &spaces[..], &["synced", "read back", "ended"]].concat());
+    assert_eq!(steps, [&BEFORE[..], &spaces, &AFTER].concat());
     let mut cases = 0;
     for (step, of) in &copies {
         // With the same rows or others, at the same LSN or a later one.
@@ -42,7 +60,7 @@ fn a_kill_at_any_step_repeats_work_and_changes_nothing() {
             copy(of.path(), left.path());
             let store = open(left.path());
             let upto = store.upto().expect("open");
-            assert_eq!(upto, if step == "ended" { 20 } else { 10 }, "{step}");
+            assert_eq!(upto, if ["ending", "ended"].contains(&step.as_str()) { 20 } else { 10 }, "{step}");
             cases += check(&store, &world, if upto == 20 { &whole } else { &first }, upto, step);
             store.writer(LOG).write(&world.users, again, lsn).expect("repeated");
             store.writer(LOG).write(&world.users, &whole, 30).expect("and then all");
@@ -52,8 +70,7 @@ fn a_kill_at_any_step_repeats_work_and_changes_nothing() {
             cases += check(&store, &world, &whole, 30, step);
             store.opened().expect("open").spaces.merge().expect("merged");
             drop((manifest, store));
-            let checked = crate::check(left.path()).expect("it can be opened");
-            assert_eq!(checked.damages, [], "{step}, again at {lsn}");
+            sound(left.path(), &format!("{step}, again at {lsn}"));
             cases += 1;
         }
     }
@@ -65,17 +82,11 @@ fn a_kill_at_any_step_repeats_work_and_changes_nothing() {
 fn after_a_failure_nothing_is_written() {
     let mut cases = 0;
     let world = world(5, 2, 40);
-    let spaces = Space::ALL.map(Space::name);
-    for step in [&["made", "noted"], &spaces[..], &["synced", "read back", "ended"]].concat() {
+    for step in steps() {
         let place = tempfile::tempdir().expect("a folder");
         let store = create(place.path());
         let mut writer = store.writer(LOG);
-        writer.watch =
-            Some(Box::new(
-                move |at| {
-                    if at == step { Err(StoreError::Io(std::io::Error::other("as planned"))) } else { Ok(()) }
-                },
-            ));
+        fail_at(&mut writer, step, ErrorKind::Other);
         assert!(matches!(writer.write(&world.users, &world.all(), 5), Err(StoreError::Io(_))), "{step}");
         for _ in 0..2 {
             let refused = writer.write(&world.users, &[], 6).expect_err("refused");
@@ -88,32 +99,127 @@ fn after_a_failure_nothing_is_written() {
         store.writer(LOG).write(&world.users, &world.all(), 7).expect("repeated");
         cases += check(&store, &world, &world.all(), 7, step);
         drop(store);
-        assert_eq!(crate::check(place.path()).expect("it can be opened").damages, [], "{step}");
+        sound(place.path(), step);
     }
     println!("moves that fail: {cases} cases");
+}
+
+/// A move that finds no room at a step: the same process repeats it, also with other rows, and no row counts twice. If it
+/// was a sync that failed, it moves nothing more.
+#[test]
+fn a_move_without_room_is_repeated() {
+    let mut cases = 0;
+    for (nth, step) in steps().into_iter().enumerate() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+            let place = tempfile::tempdir().expect("a folder");
+            let mut world = world(50 + nth as u64, 2, 40);
+            let store = create(place.path());
+            let mut writer = store.writer(LOG);
+            let (first, all) = (world.some(30), world.all());
+            writer.write(&world.users, &first, 5).expect("written");
+            fail_at(&mut writer, step, kind);
+            let failed = writer.write(&world.users, &all, 10).expect_err("no room");
+            assert!(failed.is_full(), "{step}: {failed}");
+            cases += check(&store, &world, &first, 5, step);
+            let others = world.some(60);
+            let again = writer.write(&world.users, &others, 15);
+            if SYNCS.contains(&step) {
+                assert!(matches!(again, Err(StoreError::Refused(_))), "{step}: {again:?}");
+                let other = store.writer(LOG).write(&world.users, &all, 20);
+                assert!(matches!(other, Err(StoreError::Refused(_))), "{step}: {other:?}");
+                cases += check(&store, &world, &first, 5, step);
+                drop((writer, store));
+                let store = open(place.path());
+                store.writer(LOG).write(&world.users, &all, 20).expect("repeated by the next process");
+                cases += check(&store, &world, &all, 20, step);
+                drop(store);
+            } else {
+                again.expect("there is room again");
+                writer.write(&world.users, &all, 20).expect("the rest");
+                cases += check(&store, &world, &all, 20, step);
+                drop((writer, store));
+            }
+            sound(place.path(), step);
+        }
+    }
+    println!("moves without room: {cases} cases");
+}
+
+/// A stop ends a move between two rows: nothing is written by this process any more, and the next one repeats it.
+#[test]
+fn a_stop_ends_a_move_between_two_rows() {
+    let mut cases = 0;
+    let world = world(6, 2, 40);
+    for step in steps() {
+        let place = tempfile::tempdir().expect("a folder");
+        let store = create(place.path());
+        let stop = Stop::new();
+        let mut writer = store.writer(LOG).until(stop.clone());
+        writer.watch = Some(Box::new(move |at| {
+            if at == step {
+                stop.set();
+            }
+            Ok(())
+        }));
+        let ended = writer.write(&world.users, &world.all(), 5);
+        // After the last row was read back nothing is left to be ended.
+        let is_over = ["read back", "ending", "ended"].contains(&step);
+        assert_eq!(ended.is_ok(), is_over, "{step}: {ended:?}");
+        assert!(is_over || matches!(ended, Err(StoreError::GivenUp)), "{step}: {ended:?}");
+        let after = writer.write(&world.users, &world.all(), 6);
+        assert!(matches!(after, Err(StoreError::Refused(_) | StoreError::GivenUp)), "{step}: {after:?}");
+        drop((writer, store));
+        let store = open(place.path());
+        assert_eq!(store.upto().expect("open"), if is_over { 5 } else { 0 }, "{step}");
+        store.writer(LOG).write(&world.users, &world.all(), 7).expect("repeated");
+        cases += check(&store, &world, &world.all(), 7, step);
+        drop(store);
+        sound(place.path(), step);
+    }
+    println!("stops during a move: {cases} cases");
+}
+
+/// A sync of the prices that fails: what was written before it may be lost, so no ended row moves any more, also when the
+/// database was opened again; what has moved is read.
+#[test]
+fn a_failed_sync_of_prices_ends_moves() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut world = world(7, 2, 40);
+    let mut database = Store::open(place.path(), CACHE_BYTES).expect("a new store");
+    let store = EndedStore::opening();
+    store.publish(database.spaces());
+    let (first, all) = (world.some(50), world.all());
+    let mut writer = store.writer(LOG);
+    writer.write(&world.users, &first, 5).expect("written");
+    database.fails_sync = true;
+    let mut prices = Prices::of(database, place.path().to_owned(), CACHE_BYTES, store.clone());
+    prices.end();
+    let mut cases = 0;
+    let refused = |moved: Result<(), StoreError>, what: &str| {
+        let why = moved.expect_err("refused");
+        assert!(matches!(&why, StoreError::Refused(why) if why.contains("durable")), "{what}: {why}");
+        1
+    };
+    cases += refused(writer.write(&world.users, &all, 10), "after the failure");
+    cases += refused(store.writer(LOG).write(&world.users, &all, 10), "by another writer");
+    cases += refused(writer.cut(UtcDay(1)).map(drop), "a cut");
+    drop(prices);
+    assert!(store.withdraw(), "nothing is written");
+    let database = Store::open(place.path(), CACHE_BYTES).expect("a sound store");
+    store.publish(database.spaces());
+    cases += refused(writer.write(&world.users, &all, 10), "opened again");
+    cases += check(&store, &world, &first, 5, "what has moved");
+    drop((database, writer, store));
+    let store = open(place.path());
+    store.writer(LOG).write(&world.users, &all, 10).expect("by the next process");
+    cases += check(&store, &world, &all, 10, "moved by the next process");
+    println!("failed syncs of prices: {cases} cases");
 }
 
 /// A power cut tears what was not synced: the end of the journal, tables that nothing names, folders that nothing names.
 #[test]
 fn a_power_cut_loses_no_row_that_the_manifest_has() {
-    let place = tempfile::tempdir().expect("a folder");
-    let mut world = world(8, 2, 60);
-    let store = create(place.path());
-    let first = world.some(40);
-    store.writer(LOG).write(&world.users, &first, 10).expect("written");
-    let whole = world.all();
-    let copies: Arc<Mutex<Vec<(String, tempfile::TempDir)>>> = Arc::default();
-    let mut writer = store.writer(LOG);
-    let (into, from) = (copies.clone(), place.path().to_owned());
-    writer.watch = Some(Box::new(move |step| {
-        let copy = tempfile::tempdir().expect("a folder");
-        copy_running(&from, copy.path());
-        into.lock().expect("not poisoned").push((step.to_owned(), copy));
-        Ok(())
-    }));
-    writer.write(&world.users, &whole, 20).expect("written");
-    drop((writer, store));
-    let copies = std::mem::take(&mut *copies.lock().expect("not poisoned"));
+    let Kills { world, first, whole, copies, .. } = killed_moves(world(8, 2, 60), 40);
     // The last batch of the journal is the manifest: before its sync any part of it may be there.
     let (mut cases, mut cuts) = (0, 0);
     for (step, of) in copies.iter().filter(|(step, _)| ["noted", "ended"].contains(&step.as_str())) {
@@ -139,7 +245,7 @@ fn a_power_cut_loses_no_row_that_the_manifest_has() {
                 store.writer(LOG).write(&world.users, &whole, 20).expect("repeated");
                 cases += check(&store, &world, &whole, 20, step);
                 drop(store);
-                assert_eq!(crate::check(left.path()).expect("it can be opened").damages, [], "{step}");
+                sound(left.path(), step);
                 cuts += 1;
             }
         }
@@ -294,7 +400,7 @@ fn the_check_finds_every_wrong_row() {
     let store = create(place.path());
     store.writer(LOG).write(&world.users, &world.all(), 5).expect("written");
     drop(store);
-    assert_eq!(crate::check(place.path()).expect("it can be opened").damages, []);
+    sound(place.path(), "nothing is changed");
     type Row = (Vec<u8>, Vec<u8>);
     // A row that is written, and the key of one that is removed.
     type Changed = (Option<Row>, Option<Vec<u8>>);

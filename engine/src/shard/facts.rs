@@ -61,7 +61,7 @@ enum Named {
 
 impl Named {
     fn of(user: &User, fact: Fact) -> Named {
-        let object = |number: u32| user.id.object(number);
+        let object = |number: u32| user.object(number);
         match fact {
             Fact::Placed { order } => Named::Placed { order: OrderId(object(order)), rests: false },
             Fact::Rested { order } => Named::Placed { order: OrderId(object(order)), rests: true },

@@ -18,7 +18,7 @@ use crate::user::key::standing;
 use crate::user::{Grant, Permissions, Tier, User};
 use ahash::RandomState;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 
 /// Keys and users, for authentication on all threads.
 #[derive(Default)]
@@ -28,6 +28,8 @@ pub struct Directory {
     hashes: HashIndex,
     /// By user id − 1, because ids come from one counter. The length is that counter.
     users: AppendVec<UserSlot>,
+    /// Count of granted prefixes.
+    prefixes: AtomicUsize,
     subs: HashIndex,
     /// The plans of users who ever had a subscription.
     plans: AppendVec<PlanSlot>,
@@ -276,7 +278,9 @@ impl Directory {
     /// A prefix for the ids of a user's objects: an id that no user has, and above all before it. `None`: ids with it would
     /// not be exact in JavaScript.
     pub fn reserve_prefix(&self) -> Option<UserId> {
-        Some(self.add_slot(PENDING, None)).filter(|prefix| prefix.0 <= USER_ID_MAX)
+        // A user at its end asks with every record: no slot is made in vain.
+        let has_room = (self.users.len() as u64) < USER_ID_MAX;
+        has_room.then(|| self.add_slot(PENDING, None)).filter(|prefix| prefix.0 <= USER_ID_MAX)
     }
 
     /// The user that an object belongs to, if it belongs to any.
@@ -297,6 +301,11 @@ impl Directory {
     /// Users that exist or are being created, and granted prefixes; the count of ids so far.
     pub fn users_count(&self) -> usize {
         self.users.len()
+    }
+
+    /// Count of ids that are prefixes of users.
+    pub fn prefixes_count(&self) -> usize {
+        self.prefixes.load(Relaxed)
     }
 
     /// Count of keys ever issued; all slots are below it.
@@ -443,7 +452,9 @@ impl Directory {
 
     fn note_prefix(&self, owner: UserId, prefix: UserId) {
         let owner = u32::try_from(owner.0).expect("fewer users than u32 counts");
-        self.slot_of(prefix).granted_to.store(owner, Relaxed);
+        if self.slot_of(prefix).granted_to.swap(owner, Relaxed) == 0 {
+            self.prefixes.fetch_add(1, Relaxed);
+        }
     }
 
     fn note_user(&self, user: UserId, sub: Option<&str>, has_email: bool) {

@@ -157,6 +157,7 @@ fn objects_with_a_granted_prefix_belong_to_its_user() {
         assert!(directory.holds_key(owner, Timestamp(9)));
     }
     assert_eq!(directory.reserve("new"), Reservation::Reserved(UserId(7)));
+    assert_eq!((directory.users_count(), directory.prefixes_count()), (7, 4));
     // At boot a prefix may be the highest id.
     let directory = Directory::new();
     directory.observe(UserId(2), &created(None));

@@ -502,9 +502,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
         }
     }
     let prefixes = &trading.prefixes;
-    let known = |object: u64| {
-        prefixes.has(user.id, UserId::of_object(object)) && prefixes.number(object) < user.next_object
-    };
+    let known = |object: u64| prefixes.number_of(user.id, object).is_some_and(|number| number < user.next_object);
     let fine = prefixes.are_of(user.id, user.next_object)
         && orders.iter().all(|order| known(order.id.0))
         && fills.iter().all(|fill| known(fill.id.0))

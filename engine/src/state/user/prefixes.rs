@@ -72,6 +72,16 @@ impl Prefixes {
     pub fn has(&self, owner: UserId, prefix: UserId) -> bool {
         prefix == owner || self.granted().contains(&prefix)
     }
+
+    /// The number of an object; `None`: it does not belong to this user.
+    #[inline]
+    pub fn number_of(&self, owner: UserId, object: u64) -> Option<u32> {
+        let prefix = UserId::of_object(object);
+        match &self.0 {
+            None => (prefix == owner).then(|| object_number(object)),
+            Some(granted) => self.has(owner, prefix).then(|| number_among(&granted.0, object)),
+        }
+    }
 }
 
 #[cold]
@@ -100,7 +110,7 @@ impl User {
     /// The number of an object of this user; `None`: the id has another prefix.
     #[inline]
     pub fn number_of(&self, object: u64) -> Option<u32> {
-        self.has_object(object).then(|| self.trading().prefixes.number(object))
+        self.trading().prefixes.number_of(self.id, object)
     }
 
     /// The prefixes of the user's ids, oldest first: its own id, then those that were granted.
@@ -178,6 +188,7 @@ mod tests {
                 let number = (nth as u32) << OBJECT_BITS | low;
                 let id = prefixes.object(owner, number);
                 assert_eq!((prefixes.number(id), object_number(id)), (number, low));
+                assert_eq!(prefixes.number_of(owner, id), Some(number));
                 assert!(prefixes.has(owner, UserId::of_object(id)) && id < 1 << 53);
                 ids.push(id);
                 cases += 1;
@@ -192,6 +203,7 @@ mod tests {
         }
         for foreign in [6, 8, 100, 102, 104, 146] {
             assert!(!prefixes.has(owner, UserId(foreign)), "{foreign}");
+            assert_eq!(prefixes.number_of(owner, UserId(foreign).object(1)), None, "{foreign}");
             cases += 1;
         }
         println!("object numbers: {cases} cases");

@@ -354,7 +354,7 @@ mod tests {
         let (mut facts_count, mut forgotten, mut pages) = (0, 0, 0);
         for seed in 0..2 {
             // Few users, so that some have more facts than are retained.
-            let mut sample = Sample::new(seed, 3, 14);
+            let mut sample = Sample::new(seed, 3, 14).extending(seed % 2 == 1);
             let mut users = Users::default();
             let mut readers: BTreeMap<_, Reader> = BTreeMap::new();
             for step in 0..4_000 {

@@ -170,7 +170,7 @@ struct Twins {
 impl Twins {
     fn new(seed: u64) -> Twins {
         Twins {
-            sample: if seed % 2 == 1 { Sample::new(seed, 3, 14).extending() } else { Sample::new(seed, 3, 14) },
+            sample: Sample::new(seed, 3, 14).extending(seed % 2 == 1),
             whole: Users::default(),
             split: Users::default(),
             stores: BTreeMap::new(),

@@ -120,9 +120,9 @@ impl Sample {
         }
     }
 
-    /// The same, but now and then users are granted prefixes.
-    pub fn extending(self) -> Sample {
-        Sample { next_prefix: Some(UserId(self.users_max + 1)), ..self }
+    /// The same; if it `extends`, users are granted prefixes now and then.
+    pub fn extending(self, extends: bool) -> Sample {
+        Sample { next_prefix: extends.then_some(UserId(self.users_max + 1)), ..self }
     }
 
     /// The facts of one more command, and its user. Never empty.

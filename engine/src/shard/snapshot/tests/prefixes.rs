@@ -10,7 +10,7 @@ fn state_digest(state: &State) -> [u8; 32] {
 
 /// Records of users that are granted prefixes, and how many were.
 fn records(seed: u64, count: usize) -> (Vec<(UserId, Vec<u8>)>, usize) {
-    let mut sample = Sample::new(seed, 8, 10).extending();
+    let mut sample = Sample::new(seed, 8, 10).extending(true);
     let mut prefixes = 0;
     let records = (0..count).map(|_| {
         let (owner, facts) = sample.record();

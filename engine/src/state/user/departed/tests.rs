@@ -110,10 +110,7 @@ fn a_state_is_the_same_wherever_its_rows_are() {
         println!("seed {seed}");
         let mut dice = Dice(seed + 100);
         let shards_count = 1 + (seed % 3) as usize;
-        let mut sample = Sample::new(seed, 8, 6);
-        if seed % 2 == 1 {
-            sample = sample.extending();
-        }
+        let mut sample = Sample::new(seed, 8, 6).extending(seed % 2 == 1);
         let (mut whole, mut hot, mut keeper) = (State::new(1), State::new(shards_count), State::new(1));
         for turn in 0..1_500 {
             let (owner, facts) = sample.record();

@@ -383,7 +383,7 @@ impl Users {
         if !is_unlisted && !self.resting().counts_held(open()) {
             return Err("orders with a hold_reason are counted under their instruments".to_owned());
         }
-        let mut prefixes = self.users.values().flat_map(|user| user.prefixes().map(|prefix| (user.id, prefix)));
+        let mut prefixes = self.users.values().flat_map(|user| user.prefixes().map(move |prefix| (user.id, prefix)));
         if let Some((user, prefix)) = prefixes.find(|(user, prefix)| self.owner_of(prefix.object(0)) != *user) {
             return Err(format!("a prefix is of one user: {prefix} of user {user}"));
         }

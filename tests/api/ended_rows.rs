@@ -174,7 +174,8 @@ fn everywhere(cases: &Cases, prefix: Option<UserId>) {
         client = world.user(0);
     }
     let (later, more) = lived(&world, &mut client, 2..4);
-    let of_prefix = |ids: &[i64]| prefix.is_some_and(|prefix| ids.iter().all(|id| UserId::of_object(*id as u64) == prefix));
+    let of_prefix =
+        |ids: &[i64]| prefix.is_some_and(|prefix| ids.iter().all(|id| UserId::of_object(*id as u64) == prefix));
     assert_eq!((of_prefix(&made), of_prefix(&later)), (false, prefix.is_some()));
     made.extend(later);
     hashes.extend(more);

@@ -326,7 +326,9 @@ impl Disk {
 /// Adds a row. One that is there, of a move that ended early, stays.
 fn put<T>(table: &mut Table<T>, key: (UserId, u64), lsn: u64, bytes: Vec<u8>, row: T) -> Result<(), String> {
     match table.get(&key) {
-        Some(there) if there.bytes != bytes => Err(format!("row {} of the store differs from the one in memory", key.1)),
+        Some(there) if there.bytes != bytes => {
+            Err(format!("row {} of the store differs from the one in memory", key.1))
+        }
         Some(_) => Ok(()),
         None => {
             table.insert(key, Row { lsn, is_synced: false, bytes, row });

@@ -146,12 +146,10 @@ fn objects_with_a_granted_prefix_belong_to_its_user() {
             assert_eq!(known.map(|known| (known.user, known.key)), Some((owner, key)));
             cases += 1;
         }
-        directory.observe(owner, &fact::KeyExpiring {
-            key,
-            expires_at: Timestamp(50),
-            replaced_by: key,
-            at: Timestamp(4),
-        }.into());
+        directory.observe(
+            owner,
+            &fact::KeyExpiring { key, expires_at: Timestamp(50), replaced_by: key, at: Timestamp(4) }.into(),
+        );
         assert_eq!(directory.principal_of(key).and_then(|known| known.expires_at), Some(Timestamp(50)));
         assert!(!directory.exists(prefix) && !directory.holds_key(prefix, Timestamp(9)));
         assert!(directory.holds_key(owner, Timestamp(9)));

@@ -44,11 +44,9 @@ fn scenarios_are_the_same_over_prefixes() {
 /// A world in which users need another prefix after this many numbers.
 fn world_with(numbers: u32) -> World {
     let mut world = World::of("");
-    for line in [
-        &format!("rule numbers_per_prefix {numbers}"),
-        "balance 1000000",
-        "book Y bids 0.40x90000 asks 0.50x90000",
-    ] {
+    for line in
+        [&format!("rule numbers_per_prefix {numbers}"), "balance 1000000", "book Y bids 0.40x90000 asks 0.50x90000"]
+    {
         assert_eq!(world.act(line), "");
     }
     world

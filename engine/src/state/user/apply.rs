@@ -391,10 +391,7 @@ impl User {
         let number = self.number_of(object);
         let skipped = number.map(|number| number.saturating_sub(self.next_object));
         let Some(number) = number.filter(|_| skipped <= Some(OBJECTS_SKIPPED_MAX)) else {
-            panic!(
-                "object numbers are assigned in order: user {}, next {}, got {object}",
-                self.id, self.next_object
-            )
+            panic!("object numbers are assigned in order: user {}, next {}, got {object}", self.id, self.next_object)
         };
         self.next_object = self.next_object.max(number + 1);
         number

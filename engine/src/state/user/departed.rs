@@ -457,7 +457,8 @@ impl DepartedRows {
         let mut runs = Runs::default();
         for ((runs, departed), there) in runs.iter_mut().zip(ends).zip(there) {
             // Rows are counted by numbers of 32 bits.
-            let end = departed.checked_add(there).filter(|end| *end < u32::MAX as usize).ok_or(CodecError::Reference)?;
+            let end =
+                departed.checked_add(there).filter(|end| *end < u32::MAX as usize).ok_or(CodecError::Reference)?;
             *runs = taken_runs(input, there, end)?;
         }
         Ok((departed, runs))

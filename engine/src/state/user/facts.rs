@@ -265,10 +265,10 @@ mod tests {
         facts.push(Fact::Placed { order: 5 });
         facts.push(Fact::Placed { order: 5 | 1 << 29 });
         facts.rests(5 | 1 << 29);
-        assert_eq!([facts.get(0), facts.get(1)], [
-            Some(Fact::Placed { order: 5 }),
-            Some(Fact::Rested { order: 5 | 1 << 29 })
-        ]);
+        assert_eq!(
+            [facts.get(0), facts.get(1)],
+            [Some(Fact::Placed { order: 5 }), Some(Fact::Rested { order: 5 | 1 << 29 })]
+        );
         // A number of 33 bits.
         let beyond = [1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01];
         assert!(matches!(Facts::unpack(&mut &beyond[..]), Err(CodecError::Variant)));

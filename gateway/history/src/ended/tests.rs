@@ -88,8 +88,7 @@ fn rows_of_all_prefixes_are_read_as_they_were() {
     for (user, prefix) in prefixes {
         let of = store.reader(LOG).of(user, 400);
         let hot = world.users.get(user).expect("a user");
-        let ended: Vec<OrderId> =
-            hot.orders().iter().filter(|order| !order.is_open()).map(|order| order.id).collect();
+        let ended: Vec<OrderId> = hot.orders().iter().filter(|order| !order.is_open()).map(|order| order.id).collect();
         for bound in [prefix, UserId(prefix.0 + 1)] {
             let before = OrderId(bound.object(0));
             let found: Vec<OrderId> =

@@ -85,7 +85,8 @@ fn user_with(state: &mut State, owner: UserId, prefixes: &[u64]) {
         if prefix != owner {
             facts.push(fact::NumbersExtended { prefix, at }.into());
         }
-        let (wallet, baseline, kind) = (WalletId(prefix.object(1)), crate::amount::Cash(5), crate::user::WalletKind::Api);
+        let (wallet, baseline, kind) =
+            (WalletId(prefix.object(1)), crate::amount::Cash(5), crate::user::WalletKind::Api);
         facts.push(fact::WalletOpened { wallet, kind, label: None, baseline, generation: 1, parent: None, at }.into());
     }
     facts.iter().for_each(|fact| state.users[shard].apply(owner, fact));

@@ -10,7 +10,7 @@
 //! (gateway/docs/keys.md §3).
 
 use crate::fact;
-use crate::id::{KeyId, UserId};
+use crate::id::{KeyId, USER_ID_MAX, UserId};
 use crate::index::{AppendVec, HashIndex};
 use crate::mutation::Mutation;
 use crate::time::Timestamp;
@@ -18,7 +18,7 @@ use crate::user::key::standing;
 use crate::user::{Grant, Permissions, Tier, User};
 use ahash::RandomState;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 
 /// Keys and users, for authentication on all threads.
 #[derive(Default)]
@@ -28,6 +28,8 @@ pub struct Directory {
     hashes: HashIndex,
     /// By user id − 1, because ids come from one counter. The length is that counter.
     users: AppendVec<UserSlot>,
+    /// Count of granted prefixes.
+    prefixes: AtomicUsize,
     subs: HashIndex,
     /// The plans of users who ever had a subscription.
     plans: AppendVec<PlanSlot>,
@@ -105,6 +107,8 @@ struct UserSlot {
     has_email: AtomicBool,
     /// The user's newest key: slot + 1, 0 = none. Written by the user's shard alone.
     newest_key: AtomicU32,
+    /// The user that was granted this id as a prefix of its objects' ids; 0 = none.
+    granted_to: AtomicU32,
     /// Slot of the user's plans + 1, 0 = none. Written by the user's shard alone.
     plans: AtomicU32,
     /// `expiry << 3 | tier + 1` with expiry in µs, [`NO_EXPIRY`] = without end; 0 = no grant.
@@ -155,7 +159,7 @@ impl Directory {
     #[inline]
     fn bearer(&self, slot: u32, by_alias: bool) -> Option<Principal> {
         let key = self.keys.get(slot as usize)?;
-        let user = UserId::of_object(key.key.0);
+        let user = self.owner_of(key.key.0);
         Some(Principal {
             user,
             key: key.key,
@@ -215,7 +219,7 @@ impl Directory {
 
     /// The dense slot of a key, as in its bearer's [`Principal`]; revoked and expired ones too.
     pub fn slot(&self, key: KeyId) -> Option<u32> {
-        let mut next = self.user(UserId::of_object(key.0)).map_or(0, |slot| slot.newest_key.load(Relaxed));
+        let mut next = self.user(self.owner_of(key.0)).map_or(0, |slot| slot.newest_key.load(Relaxed));
         while let Some(slot) = next.checked_sub(1) {
             let found = self.keys.get(slot as usize)?;
             if found.key == key {
@@ -271,14 +275,37 @@ impl Directory {
         self.add_slot(PENDING, None)
     }
 
+    /// A prefix for the ids of a user's objects: an id that no user has, and above all before it. `None`: ids with it would
+    /// not be exact in JavaScript.
+    pub fn reserve_prefix(&self) -> Option<UserId> {
+        // A user at its end asks with every record: no slot is made in vain.
+        let has_room = (self.users.len() as u64) < USER_ID_MAX;
+        has_room.then(|| self.add_slot(PENDING, None)).filter(|prefix| prefix.0 <= USER_ID_MAX)
+    }
+
+    /// The user that an object belongs to, if it belongs to any.
+    #[inline]
+    pub fn owner_of(&self, object: u64) -> UserId {
+        let prefix = UserId::of_object(object);
+        match self.user(prefix).map_or(0, |slot| slot.granted_to.load(Relaxed)) {
+            0 => prefix,
+            owner => UserId(owner.into()),
+        }
+    }
+
     /// The reserved user was not created: the next caller for the same `sub` may create it.
     pub fn give_back(&self, user: UserId) {
         let _ = self.state(user).compare_exchange(PENDING, VACANT, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Users that exist or are being created; the count of ids so far.
+    /// Users that exist or are being created, and granted prefixes; the count of ids so far.
     pub fn users_count(&self) -> usize {
         self.users.len()
+    }
+
+    /// Count of ids that are prefixes of users.
+    pub fn prefixes_count(&self) -> usize {
+        self.prefixes.load(Relaxed)
     }
 
     /// Count of keys ever issued; all slots are below it.
@@ -332,6 +359,7 @@ impl Directory {
                 self.note_user(owner, sub.as_deref(), email.is_some());
             }
             Mutation::EmailNoted(_) => self.note_email(owner),
+            Mutation::NumbersExtended(fact::NumbersExtended { prefix, .. }) => self.note_prefix(owner, *prefix),
             Mutation::GrantSet(fact::GrantSet { tier, expires_at, .. }) => {
                 self.note_grant(owner, Some(Grant { tier: *tier, expires_at: *expires_at }));
             }
@@ -386,6 +414,7 @@ impl Directory {
     pub fn add_user(&self, user: &User) {
         self.note_user(user.id, user.sub(), user.email().is_some());
         self.note_grant(user.id, user.grant);
+        user.granted_prefixes().iter().for_each(|prefix| self.note_prefix(user.id, *prefix));
         if let Some(billing) = user.billing() {
             self.note_plans(user);
             let payments = billing.purchases().iter().map(|bought| &*bought.payment);
@@ -412,12 +441,24 @@ impl Directory {
         }
     }
 
-    fn note_user(&self, user: UserId, sub: Option<&str>, has_email: bool) {
-        // At boot ids come in any order, and some were reserved and never used: all below exist as vacant slots.
+    /// The slot of an id. At boot ids come in any order, and some were reserved and never used: all below exist as vacant
+    /// slots.
+    fn slot_of(&self, user: UserId) -> &UserSlot {
         while (self.users.len() as u64) < user.0 {
             self.add_slot(VACANT, None);
         }
-        let slot = self.user(user).expect("just made");
+        self.user(user).expect("just made")
+    }
+
+    fn note_prefix(&self, owner: UserId, prefix: UserId) {
+        let owner = u32::try_from(owner.0).expect("fewer users than u32 counts");
+        if self.slot_of(prefix).granted_to.swap(owner, Relaxed) == 0 {
+            self.prefixes.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn note_user(&self, user: UserId, sub: Option<&str>, has_email: bool) {
+        let slot = self.slot_of(user);
         if let Some(sub) = sub {
             slot.sub.get_or_init(|| Box::new(sub.into()));
             let number = u32::try_from(user.0).expect("fewer users than u32 counts");
@@ -443,7 +484,7 @@ impl Directory {
     }
 
     fn note_key(&self, mut key: KeySlot) {
-        let owner = self.user(UserId::of_object(key.key.0)).expect("a key follows its user");
+        let owner = self.user(self.owner_of(key.key.0)).expect("a key follows its user");
         key.previous = owner.newest_key.load(Relaxed);
         let slot = self.keys.push(key) as u32;
         owner.newest_key.store(slot + 1, Relaxed);
@@ -455,7 +496,7 @@ impl Directory {
     }
 
     fn key(&self, key: KeyId) -> &KeySlot {
-        let owner = self.user(UserId::of_object(key.0)).expect("a key's fact follows its user");
+        let owner = self.user(self.owner_of(key.0)).expect("a key's fact follows its user");
         let mut next = owner.newest_key.load(Relaxed);
         loop {
             let slot = next.checked_sub(1).expect("a key's fact follows its issue");
@@ -474,6 +515,7 @@ impl UserSlot {
             state: AtomicU8::new(state),
             has_email: AtomicBool::new(false),
             newest_key: AtomicU32::new(0),
+            granted_to: AtomicU32::new(0),
             plans: AtomicU32::new(0),
             grant: AtomicU64::new(0),
             sub: sub.map_or(OnceLock::new(), |sub| OnceLock::from(Box::new(Box::from(sub)))),

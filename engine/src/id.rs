@@ -3,6 +3,10 @@
 //! A user id comes from one counter. Every object of a user (wallet, key, order, trade, position) has the id
 //! `user × 2²⁸ + the user's next number`: unique in the whole server without coordination between shards, the same for
 //! any shard count, never reused, and below 2⁵³ (JavaScript's exact integers) for 33 million users.
+//!
+//! A user whose numbers come to their end is granted another prefix from the counter of user ids, which no user has
+//! (`Mutation::NumbersExtended`); its next ids are `prefix × 2²⁸ + number`. A later prefix is a higher one, so ids of a
+//! user ascend with their age, also over prefixes (`state/user/prefixes.rs`).
 
 use wincode::{SchemaRead, SchemaWrite};
 
@@ -58,13 +62,14 @@ impl UserId {
         (self.0 << OBJECT_BITS) | u64::from(number)
     }
 
-    /// The user that an object id belongs to.
+    /// The prefix of an object id: the user that it belongs to, unless the prefix was granted to another one, which
+    /// [`crate::user::Users::owner_of`] and [`crate::directory::Directory::owner_of`] know.
     pub fn of_object(object: u64) -> UserId {
         UserId(object >> OBJECT_BITS)
     }
 }
 
-/// The number of an object within its user.
+/// The number of an object within its prefix.
 pub fn object_number(object: u64) -> u32 {
     (object & ((1 << OBJECT_BITS) - 1)) as u32
 }

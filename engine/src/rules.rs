@@ -4,6 +4,7 @@
 
 use crate::amount::{Bps, Cash, Qty};
 use crate::format::Formats;
+use crate::id::OBJECT_BITS;
 use crate::market::terms::Category;
 use crate::time::{DAY, HOUR, MILLISECOND, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
@@ -60,6 +61,10 @@ pub const FULL_CYCLE_EVERY: u64 = 10;
 /// Resting orders of an unresolved market expire this long after its end date, venue time (engine/docs/execution.md
 /// §7).
 pub const CLOSED_MARKET_GRACE_US: u64 = 24 * 3_600 * SECOND;
+
+/// Object numbers of a prefix that are used before a user is granted the next prefix: all but a million, which last some
+/// ten minutes at a thousand orders a second.
+pub const NUMBERS_PER_PREFIX: u32 = (1 << OBJECT_BITS) - (1 << 20);
 
 /// When a resting order fills. It always fills at its own limit, as maker, without a fee.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,6 +129,8 @@ pub struct Rules {
     pub beta_until: Option<Timestamp>,
     /// `[email]`: mail goes out, so alerts that go by mail unless a user chooses otherwise are owed.
     pub mails: bool,
+    /// [`NUMBERS_PER_PREFIX`], or fewer.
+    pub numbers_per_prefix: u32,
     /// `[journal] write_formats`: with the previous formats, nothing is decided that they cannot hold.
     pub formats: Formats,
 }
@@ -206,6 +213,7 @@ impl Default for Rules {
             free_trade_since: Timestamp(1_788_566_400 * SECOND),
             beta_until: None,
             mails: false,
+            numbers_per_prefix: NUMBERS_PER_PREFIX,
             formats: Formats::default(),
         }
     }

@@ -2,8 +2,10 @@
 //! dialects, exports, analysis, portfolio, with the cursors of before (gateway/docs/trading.md §3).
 
 use crate::clob_bodies::{signed, v1};
+use engine::id::UserId;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use tests::cases::Cases;
 use tests::departing::leaving_soon;
 use tests::http::{Client, Response};
@@ -15,11 +17,11 @@ const PAGES_MAX: usize = 40;
 
 /// Orders with every end, with and without ids, signed and not, filled in parts, in two wallets; positions that were
 /// closed by a sale and by a resolution. Returns their ids and those of their hashes.
-fn lived(world: &World, client: &mut Client) -> (Vec<i64>, Vec<String>) {
+fn lived(world: &World, client: &mut Client, rounds: Range<u64>) -> (Vec<i64>, Vec<String>) {
     let (mut made, mut hashes) = (Vec::new(), Vec::new());
     let m = &world.markets;
     let sandbox = int(&client.post("/v1/me/wallets", &json!({"kind": "SANDBOX"})).expect(201), "/id");
-    for round in 0..4 {
+    for round in rounds {
         for body in [
             changed(&limit(&m.rain, "BUY", "0.30", "10"), &json!({"client_order_id": format!("rests-{round}")})),
             changed(&market(&m.rain, "BUY", "0.42", "20"), &json!({"client_order_id": format!("taken-{round}")})),
@@ -150,13 +152,33 @@ fn answers(client: &mut Client, targets: &[String]) -> BTreeMap<String, (u16, St
 
 #[test]
 fn answers_do_not_depend_on_where_rows_are() {
-    let cases = Cases::of("answers from memory and store");
+    everywhere(&Cases::of("answers from memory and store"), None);
+}
+
+/// The same for a user whose later half of objects has ids of another prefix.
+#[test]
+fn answers_over_two_prefixes_do_not_depend_on_where_rows_are() {
+    everywhere(&Cases::of("answers over two prefixes"), Some(UserId(1_000)));
+}
+
+fn everywhere(cases: &Cases, prefix: Option<UserId>) {
     let mut world = World::start_with(2, |place| {
         leaving_soon(place);
         place.set("venue", "facade", "true");
     });
     let mut client = world.user(0);
-    let (made, hashes) = lived(&world, &mut client);
+    let (mut made, mut hashes) = lived(&world, &mut client, 0..2);
+    if let Some(prefix) = prefix {
+        drop(client);
+        world.past(0, |history, _| history.extend(prefix));
+        client = world.user(0);
+    }
+    let (later, more) = lived(&world, &mut client, 2..4);
+    let of_prefix =
+        |ids: &[i64]| prefix.is_some_and(|prefix| ids.iter().all(|id| UserId::of_object(*id as u64) == prefix));
+    assert_eq!((of_prefix(&made), of_prefix(&later)), (false, prefix.is_some()));
+    made.extend(later);
+    hashes.extend(more);
     let trades = client.get("/v1/data/trades?dialect=strict").expect(200);
     let address = text(&trades, "/data/0/maker_address").to_owned();
     let targets: Vec<String> =
@@ -192,6 +214,11 @@ fn answers_do_not_depend_on_where_rows_are() {
         assert_eq!(shown(&client.get(target)), *answer, "{target}");
         cases.one();
     }
+    // No user gets the prefix as its id.
+    let (mut newcomer, _) = world.newcomer("later");
+    let id = int(&newcomer.get("/v1/me").expect(200), "/user_id") as u64;
+    assert!(prefix.is_none_or(|prefix| id > prefix.0), "{id}");
+    cases.one();
 }
 
 /// The first answer to a signed order is remembered under an id that the order does not have, and found when both have

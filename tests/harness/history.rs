@@ -83,6 +83,12 @@ impl History {
         self.happened([Mutation::GrantSet(fact::GrantSet { tier, expires_at: None, at })]);
     }
 
+    /// From now on ids of the user's objects have this prefix, as if its numbers were used up.
+    pub fn extend(&mut self, prefix: UserId) {
+        let at = Clock::wall().now();
+        self.happened([Mutation::NumbersExtended(fact::NumbersExtended { prefix, at })]);
+    }
+
     /// An order that is filled immediately and completely; its record is written with the next ones.
     pub fn trade(&mut self, trade: Trade) {
         let Trade { instrument, side, qty, notional, fee, at, .. } = trade;
@@ -91,7 +97,7 @@ impl History {
         let mut next = user.next_object;
         let mut id = || {
             next += 1;
-            self.user.object(next - 1)
+            user.object(next - 1)
         };
         let (order, fill) = (OrderId(id()), TradeId(id()));
         let held = user.open_position(wallet, instrument);

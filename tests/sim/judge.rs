@@ -292,12 +292,14 @@ pub fn user(expected: &User, found: &EngineUser, left: &Rows<'_>, now: u64, live
     let counts = found.departed().map_or([0; 3], |gone| [gone.orders, gone.fills, gone.positions]);
     let [orders_left, fills_left, positions_left] = counts.map(|count| count as usize);
     let fills_count: usize = expected.orders.values().map(|order| order.fills.len()).sum();
+    let prefixes: Vec<u64> = found.granted_prefixes().iter().map(|prefix| prefix.0).collect();
     same!(
         "sub" => expected.sub.as_deref(), found.sub();
         "grant" => expected.grant, found.grant.map(|grant| (grant.tier, grant.expires_at.map(|at| at.0)));
         "quota" => expected.quota, (u64::from(found.quota.day.0), found.quota.used);
         "order facts" => expected.facts.len() as u64, found.order_facts;
         "oldest order fact" => expected.oldest_fact(), found.oldest_fact();
+        "prefixes" => expected.prefixes, prefixes;
         "next object" => expected.next, u64::from(found.next_object);
         "wallets" => expected.wallets.len(), found.wallets.len();
         "keys" => expected.keys.len(), found.keys.len();

@@ -3,6 +3,7 @@
 
 use crate::planted::Plant;
 use crate::store::Ended;
+use crate::workload::USERS;
 use engine::book::{BookWriter, Books, publish_all};
 use engine::command::{Answer, Envelope};
 use engine::directory::Directory;
@@ -87,6 +88,8 @@ impl Life {
         let Running { log, syncer, preparer, snapshots, marks, .. } = dir.start(log, now, Box::new(|_| {}))?;
         let (books, catalog, directory) =
             (Arc::new(Books::new()), Arc::new(Catalog::new()), Arc::new(Directory::new()));
+        // The clients choose the ids of users.
+        (0..=USERS).for_each(|_| _ = directory.reserve_anonymous());
         state.users.iter().flat_map(|users| users.iter()).for_each(|user| directory.add_user(user));
         let mut writer = books.writer().expect("the first one");
         // The books are a recording's, so that fills have its time.

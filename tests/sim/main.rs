@@ -134,7 +134,7 @@ fn worlds_agree_with_the_model() {
     }
     println!("{seeds} worlds: {count:#?}");
     let Count { fills, settlements, kills, crashes, sudden, failed_syncs, lost_records, snapshots, .. } = &count;
-    let Count { hours, points, generations, prints, .. } = &count;
+    let Count { hours, points, generations, prints, prefixes, .. } = &count;
     let Count { moved, failed_moves, dropped, look_ups, completions, unread, waits, digests, move_kills, .. } = &count;
     let happened = [
         fills,
@@ -149,6 +149,7 @@ fn worlds_agree_with_the_model() {
         points,
         generations,
         prints,
+        prefixes,
         moved,
         failed_moves,
         dropped,

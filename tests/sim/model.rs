@@ -23,7 +23,7 @@ use engine::reject::Reject;
 use engine::shard::Room;
 pub use expected::{Expected, ExpectedOrder};
 pub use state::{Beat, Fact, Figures, Fill, Key, Market, Order, Position, Request, User, Wallet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Inputs of a decision besides the state.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +48,16 @@ pub struct Model {
     pub client_ids: u64,
     /// Servers that write the newest format have billing, and keep the hashes of signed orders.
     pub writes_newest: bool,
+    /// Object numbers of a prefix that are used before the next one is granted; `None`: none is.
+    pub numbers_per_prefix: Option<u64>,
+    /// Prefixes that the server granted in the current turn, by user: which ids those are is up to it.
+    pub granted: BTreeMap<u64, VecDeque<u64>>,
     /// States after the records that the current command must write, in order.
     pub records: Vec<(u64, User)>,
 }
+
+/// Prefixes of a user at most.
+const PREFIXES_MAX: usize = 15;
 
 /// `n ÷ d`, half up, for `n ≥ 0`.
 pub fn half_up(n: i128, d: i128) -> i128 {
@@ -74,7 +81,15 @@ impl Model {
 
     /// The changes so far of this user are one record.
     fn record(&mut self, owner: u64) {
-        let user = self.users[&owner].clone();
+        let user = self.users.get_mut(&owner).expect("it has changed");
+        let ends = self.numbers_per_prefix.is_some_and(|most| user.next % (1 << 28) >= most);
+        if ends && user.prefixes.len() < PREFIXES_MAX {
+            let granted = self.granted.get_mut(&owner).and_then(VecDeque::pop_front);
+            // Without one the process has died, or is wrong.
+            user.prefixes.push(granted.unwrap_or((1 << 30) + user.prefixes.len() as u64));
+            user.next = (user.prefixes.len() as u64) << 28;
+        }
+        let user = user.clone();
         self.records.push((owner, user));
     }
 
@@ -82,6 +97,7 @@ impl Model {
     pub fn restart(&mut self, users: BTreeMap<u64, User>, markets: Vec<Market>) {
         (self.users, self.markets, self.books) = (users, markets, Books::default());
         self.records.clear();
+        self.granted.clear();
     }
 
     /// The first time of a shard: all its heartbeats get a fresh interval (engine/docs/orders.md §6).

@@ -63,9 +63,9 @@ struct Row<T> {
     row: T,
 }
 
-type Table<T> = BTreeMap<u64, Row<T>>;
+type Table<T> = BTreeMap<(UserId, u64), Row<T>>;
 
-/// Tables by the ids of orders, fills and positions, which have their user's in their upper bits.
+/// Tables by users and the ids of their orders, fills and positions.
 #[derive(Default)]
 struct Tables {
     orders: Table<EndedOrder>,
@@ -295,7 +295,7 @@ impl Disk {
                 let mut bytes = Vec::new();
                 departed::put_position(position, &mut bytes);
                 let row = departed::take_position(&bytes).expect("it was packed just now");
-                put(&mut self.tables.positions, id.0, lsn, bytes, row)
+                put(&mut self.tables.positions, (user.id, id.0), lsn, bytes, row)
             }
         };
         if let Err(why) = written {
@@ -310,28 +310,30 @@ impl Disk {
         departed::put_order(order, &user.fills_of(order), &mut bytes);
         let ended = departed::take_order(&bytes, &mut sharing).map_err(|error| format!("order {id}: {error}"))?;
         for fill in &ended.fills {
-            put(fills, fill.id.0, lsn, id.0.to_le_bytes().to_vec(), id)?;
+            put(fills, (user.id, fill.id.0), lsn, id.0.to_le_bytes().to_vec(), id)?;
         }
-        put(orders, id.0, lsn, bytes, ended)?;
+        put(orders, (user.id, id.0), lsn, bytes, ended)?;
         let request = user.request_of(id).filter(|_| self.plant != Some(Plant::IdsFreedEarly));
         if let Some(request) = request {
             let mut bytes = Vec::new();
             departed::put_request(request, &mut bytes);
             let row = departed::take_request(&bytes, &mut sharing).map_err(|error| format!("request {id}: {error}"))?;
             let text = request.id(order).expect("a request has an id").to_owned();
-            put(requests, id.0, lsn, bytes, (text, row))?;
+            put(requests, (user.id, id.0), lsn, bytes, (text, row))?;
         }
         Ok(())
     }
 }
 
 /// Adds a row. One that is there, of a move that ended early, stays.
-fn put<T>(table: &mut Table<T>, id: u64, lsn: u64, bytes: Vec<u8>, row: T) -> Result<(), String> {
-    match table.get(&id) {
-        Some(there) if there.bytes != bytes => Err(format!("row {id} of the store differs from the one in memory")),
+fn put<T>(table: &mut Table<T>, key: (UserId, u64), lsn: u64, bytes: Vec<u8>, row: T) -> Result<(), String> {
+    match table.get(&key) {
+        Some(there) if there.bytes != bytes => {
+            Err(format!("row {} of the store differs from the one in memory", key.1))
+        }
         Some(_) => Ok(()),
         None => {
-            table.insert(id, Row { lsn, is_synced: false, bytes, row });
+            table.insert(key, Row { lsn, is_synced: false, bytes, row });
             Ok(())
         }
     }
@@ -357,11 +359,11 @@ impl Filters for Names {
         let disk = self.store.lock();
         let tables = &disk.tables;
         if kind == Kind::OrderHash {
-            let mut orders = tables.orders.range(user.object(0)..UserId(user.0 + 1).object(0));
+            let mut orders = tables.orders.range((user, 0)..=(user, u64::MAX));
             let has_it = orders.any(|(_, row)| row.row.order.terms.order_hash().map(order_hash) == Some(hash));
             return if has_it { May::Perhaps } else { May::No };
         }
-        let mut named = tables.requests.range(user.object(0)..UserId(user.0 + 1).object(0));
+        let mut named = tables.requests.range((user, 0)..=(user, u64::MAX));
         let has_it = named.any(|(order, row)| {
             let counts = tables.orders.get(order).is_some_and(|order| order.row.order.created_at >= since);
             counts && id_hash(&row.row.0) == hash
@@ -390,18 +392,17 @@ pub struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Descending.
     fn below<T>(&self, table: &'a Table<T>, before: Option<u64>) -> impl Iterator<Item = (u64, &'a T)> + use<'a, T> {
-        let (first, end) = (self.owner.object(0), UserId(self.owner.0 + 1).object(0));
         let (doubles, upto) = (self.doubles, self.upto);
-        let rows = table.range(first..before.unwrap_or(end).clamp(first, end)).rev();
+        let rows = table.range((self.owner, 0)..(self.owner, before.unwrap_or(u64::MAX))).rev();
         let rows = rows.filter(move |(_, row)| row.lsn <= upto);
-        rows.flat_map(move |(id, row)| {
+        rows.flat_map(move |((_, id), row)| {
             let times = if doubles && id.is_multiple_of(3) { 2 } else { 1 };
             std::iter::repeat_n((*id, &row.row), times)
         })
     }
 
     fn find<T>(&self, table: &'a Table<T>, id: u64) -> Option<&'a T> {
-        let row = table.get(&id).filter(|row| row.lsn <= self.upto && UserId::of_object(id) == self.owner)?;
+        let row = table.get(&(self.owner, id)).filter(|row| row.lsn <= self.upto)?;
         Some(&row.row)
     }
 

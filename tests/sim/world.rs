@@ -198,6 +198,11 @@ impl World {
             rules.formats = Formats::Previous;
         }
         let writes_newest = rules.formats.is_newest();
+        // Some are servers whose users need many prefixes. Which ones they get depends on the order of shards.
+        if scenario.seed % 3 == 1 && !scenario.calm && scenario.plant.is_none() {
+            rules.numbers_per_prefix = 24 + scenario.seed as u32 % 64;
+        }
+        let numbers_per_prefix = writes_newest.then_some(u64::from(rules.numbers_per_prefix));
         let storage = Faults::new(chance.draw());
         storage.set_writeback(chance.below(150) as u64);
         storage.drop_syncs(scenario.plant == Some(Plant::LyingDisk));
@@ -244,7 +249,10 @@ impl World {
             setup,
             storage,
             ended,
-            model: Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN, CLIENT_IDS, writes_newest),
+            model: Model {
+                numbers_per_prefix,
+                ..Model::new(FREE_DAILY_ORDERS, RESET_COOLDOWN, CLIENT_IDS, writes_newest)
+            },
             base: life.marks.appended().0,
             life,
             now: BEGINNING,

@@ -21,6 +21,7 @@ mod limits;
 mod look;
 mod market;
 mod pieces;
+mod prefixes;
 mod prints;
 mod property;
 mod resting;

@@ -123,6 +123,52 @@ fn of_many_concurrent_callers_one_creates() {
     assert_eq!(directory.users_count(), 500);
 }
 
+/// A prefix is an id that no user gets; objects with it belong to the user that it was granted to.
+#[test]
+fn objects_with_a_granted_prefix_belong_to_its_user() {
+    let directory = Directory::new();
+    let users = [0, 1].map(|_| directory.reserve_anonymous());
+    users.iter().for_each(|user| directory.observe(*user, &created(None)));
+    let mut cases = 0;
+    // Granted alternately.
+    for nth in 0..4_u64 {
+        let owner = users[nth as usize % 2];
+        let prefix = directory.reserve_prefix().expect("the counter is far from its end");
+        assert_eq!((prefix, directory.owner_of(prefix.object(5))), (UserId(3 + nth), prefix));
+        directory.observe(owner, &fact::NumbersExtended { prefix, at: Timestamp(3) }.into());
+        for number in [0, 5, (1 << 28) - 1] {
+            assert_eq!(directory.owner_of(prefix.object(number)), owner);
+            cases += 1;
+        }
+        let key = KeyId(prefix.object(7));
+        directory.observe(owner, &issued(key, 90 + nth));
+        for known in [directory.principal(&secret(90 + nth)), directory.principal_of(key)] {
+            assert_eq!(known.map(|known| (known.user, known.key)), Some((owner, key)));
+            cases += 1;
+        }
+        directory.observe(
+            owner,
+            &fact::KeyExpiring { key, expires_at: Timestamp(50), replaced_by: key, at: Timestamp(4) }.into(),
+        );
+        assert_eq!(directory.principal_of(key).and_then(|known| known.expires_at), Some(Timestamp(50)));
+        assert!(!directory.exists(prefix) && !directory.holds_key(prefix, Timestamp(9)));
+        assert!(directory.holds_key(owner, Timestamp(9)));
+    }
+    assert_eq!(directory.reserve("new"), Reservation::Reserved(UserId(7)));
+    assert_eq!((directory.users_count(), directory.prefixes_count()), (7, 4));
+    // At boot a prefix may be the highest id.
+    let directory = Directory::new();
+    directory.observe(UserId(2), &created(None));
+    directory.observe(UserId(2), &fact::NumbersExtended { prefix: UserId(9), at: Timestamp(3) }.into());
+    assert_eq!((directory.owner_of(UserId(9).object(1)), directory.users_count()), (UserId(2), 9));
+    assert_eq!((directory.reserve_prefix(), directory.reserve_anonymous()), (Some(UserId(10)), UserId(11)));
+    for id in [0, 1, 8, 10, 11, 12, USER_ID_MAX] {
+        assert_eq!(directory.owner_of(UserId(id).object(1)), UserId(id), "no prefix");
+        cases += 1;
+    }
+    println!("objects with prefixes: {cases} cases");
+}
+
 /// Secrets with the same index hash are distinguished by each stored byte.
 #[test]
 fn similar_secrets_are_different_keys() {

@@ -23,7 +23,7 @@ use crate::rules::{
     CLOSED_MARKET_GRACE_US, CYCLE_ORDERS_PER_TURN_MAX, FULL_CYCLE_EVERY, RECORD_SEALED_AT_BYTES, Rules,
 };
 use crate::time::Timestamp;
-use crate::user::User;
+use crate::user::{User, Users};
 use ahash::AHashMap;
 use std::collections::VecDeque;
 
@@ -111,17 +111,17 @@ impl<R> Cycles<R> {
     }
 
     /// Makes `orders` the current batch, grouped by owner; the order within an owner stays.
-    fn gather(&mut self, orders: impl Iterator<Item = OrderId>) {
+    fn gather(&mut self, users: &Users, orders: impl Iterator<Item = OrderId>) {
         self.batch.clear();
         self.done = 0;
-        self.gather_more(orders);
+        self.gather_more(users, orders);
     }
 
     /// Adds orders to a batch of which none was visited; those of an owner come after the owner's others.
-    fn gather_more(&mut self, orders: impl Iterator<Item = OrderId>) {
+    fn gather_more(&mut self, users: &Users, orders: impl Iterator<Item = OrderId>) {
         // Mostly there are none, and a fold over nested lists ends sooner than a reservation for them.
         orders.for_each(|order| self.batch.push(order));
-        self.batch.sort_by_key(|order| UserId::of_object(order.0));
+        self.batch.sort_by_key(|order| users.owner_of(order.0));
     }
 
     fn exhausted(&self) -> bool {
@@ -185,7 +185,7 @@ impl<R> Shard<R> {
                 cycle.stage = Stage::Hold(FIRST);
                 return 0;
             }
-            self.cycles.gather(resting.expired(self.now).take(budget));
+            self.cycles.gather(&self.users, resting.expired(self.now).take(budget));
         }
         self.end_batch(cycle, CloseReason::GtdExpired, budget, outbox)
     }
@@ -214,7 +214,7 @@ impl<R> Shard<R> {
                 return search.passed;
             };
             passed = search.passed;
-            self.cycles.gather(resting.orders(instrument));
+            self.cycles.gather(&self.users, resting.orders(instrument));
             cycle.stage = Stage::Hold(InstrumentId(instrument.0 + 1));
         }
         let (held, now) = (cycle.outage, self.now);
@@ -256,7 +256,7 @@ impl<R> Shard<R> {
                 return search.passed;
             };
             passed = search.passed;
-            self.cycles.gather(self.users.resting().orders(instrument));
+            self.cycles.gather(&self.users, self.users.resting().orders(instrument));
             cycle.stage = Stage::Close(InstrumentId(instrument.0 + 1));
         }
         passed + self.end_batch(cycle, CloseReason::MarketClosed, budget.saturating_sub(passed), outbox)
@@ -349,13 +349,14 @@ impl<R> Shard<R> {
             let is_second = instrument == from && side == Side::Sell;
             for side in if is_second { &[Side::Sell][..] } else { &[Side::Buy, Side::Sell] } {
                 let touching = sight.needed(*side).map(|best| resting.crossing(instrument, *side, best));
-                cycles.gather(touching.into_iter().flatten());
+                cycles.gather(users, touching.into_iter().flatten());
                 if awaits {
                     let touches = |limit| sight.crossed_by(*side, limit);
-                    cycles.gather_more(resting.awaiting_in(instrument).filter(|id| {
-                        let order = users.get(UserId::of_object(id.0)).and_then(|user| user.order(*id));
+                    let awaiting = resting.awaiting_in(instrument).filter(|id| {
+                        let order = users.order(*id);
                         order.is_some_and(|order| order.terms.side == *side && !touches(order.terms.limit))
-                    }));
+                    });
+                    cycles.gather_more(users, awaiting);
                 }
                 match side {
                     Side::Buy => {
@@ -436,9 +437,9 @@ impl<R> Shard<R> {
             if left == 0 || outbox.room() == Room::None {
                 break;
             }
-            let owner = UserId::of_object(first.0);
+            let owner = self.users.owner_of(first.0);
             let orders = &batch[self.cycles.done..];
-            let same = orders.iter().take(left).take_while(|order| UserId::of_object(order.0) == owner).count();
+            let same = orders.iter().take(left).take_while(|order| self.users.owner_of(order.0) == owner).count();
             let came_to = decide(self, owner, &orders[..same]);
             self.seal(owner, outbox);
             self.cycles.done += came_to;
@@ -449,7 +450,7 @@ impl<R> Shard<R> {
     }
 
     fn terms_of(&self, order: OrderId) -> Option<(InstrumentId, Side)> {
-        let order = self.users.get(UserId::of_object(order.0))?.order(order)?;
+        let order = self.users.order(order)?;
         Some((order.terms.instrument, order.terms.side))
     }
 }

@@ -106,7 +106,7 @@ fn put_rest(user: &User, out: &mut Vec<u8>) {
             Fact::Closed { .. } => 4,
         };
         out.push(kind);
-        user.id.object(fact.number()).put(out);
+        user.object(fact.number()).put(out);
     }
     put_sections(user, out);
 }

@@ -61,7 +61,7 @@ enum Named {
 
 impl Named {
     fn of(user: &User, fact: Fact) -> Named {
-        let object = |number: u32| user.id.object(number);
+        let object = |number: u32| user.object(number);
         match fact {
             Fact::Placed { order } => Named::Placed { order: OrderId(object(order)), rests: false },
             Fact::Rested { order } => Named::Placed { order: OrderId(object(order)), rests: true },
@@ -362,7 +362,7 @@ mod tests {
         let (mut facts_count, mut forgotten, mut pages) = (0, 0, 0);
         for seed in 0..2 {
             // Few users, so that some have more facts than are retained.
-            let mut sample = Sample::new(seed, 3, 14);
+            let mut sample = Sample::new(seed, 3, 14).extending(seed % 2 == 1);
             let mut users = Users::default();
             let mut readers: BTreeMap<_, Reader> = BTreeMap::new();
             for step in 0..4_000 {

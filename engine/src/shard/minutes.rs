@@ -18,7 +18,7 @@
 use super::Shard;
 use crate::amount::Cash;
 use crate::command::Wallets;
-use crate::id::{OBJECT_BITS, UserId, WalletId};
+use crate::id::{UserId, WalletId};
 use crate::mark::Marks;
 use crate::rules::POSITIONS_VALUED_PER_TURN_MAX;
 use crate::time::Timestamp;
@@ -181,20 +181,23 @@ impl Minutes {
         self.curves.insert(rest.wallet, curve);
     }
 
-    /// The ids of a user's wallets.
-    fn of(owner: UserId) -> std::ops::Range<WalletId> {
-        WalletId(owner.0 << OBJECT_BITS)..WalletId((owner.0 + 1) << OBJECT_BITS)
+    /// The ids of wallets with a prefix.
+    fn of(prefix: UserId) -> std::ops::Range<WalletId> {
+        WalletId(prefix.object(0))..WalletId(UserId(prefix.0 + 1).object(0))
     }
 
     /// Records the missing points of a user's followed wallets at this minute; returns the count of wallets and
     /// positions visited.
     fn note(&mut self, user: &User, marks: Marks<'_>, minute: u32) -> usize {
         let mut looked_at = 1;
-        for (id, curve) in self.curves.range_mut(Minutes::of(user.id)).filter(|(_, curve)| curve.noted < minute) {
-            let Some(wallet) = user.wallet(*id) else { continue };
-            let value = marks.value_of(user, *id);
-            curve.note(Point { minute, cash: wallet.cash, value, baseline: wallet.starting() });
-            looked_at += 1 + user.open_positions().count();
+        for prefix in user.prefixes() {
+            let due = self.curves.range_mut(Minutes::of(prefix)).filter(|(_, curve)| curve.noted < minute);
+            for (id, curve) in due {
+                let Some(wallet) = user.wallet(*id) else { continue };
+                let value = marks.value_of(user, *id);
+                curve.note(Point { minute, cash: wallet.cash, value, baseline: wallet.starting() });
+                looked_at += 1 + user.open_positions().count();
+            }
         }
         looked_at
     }
@@ -330,8 +333,9 @@ impl<R> Shard<R> {
                         self.minutes.finish(minute);
                         return false;
                     };
-                    let owner = UserId::of_object(wallet.0);
-                    self.minutes.stage = Stage::Noting(Minutes::of(owner).end);
+                    // Of a user with several prefixes those after the first find nothing to record.
+                    let (prefix, owner) = (UserId::of_object(wallet.0), self.users.owner_of(wallet.0));
+                    self.minutes.stage = Stage::Noting(Minutes::of(prefix).end);
                     self.note_minute_of(owner)
                 }
                 Stage::Waiting => return false,
@@ -347,7 +351,7 @@ impl<R> Shard<R> {
         if wallet == NO_WALLET || self.minutes.touch(wallet, minute) {
             return 0;
         }
-        let Some(user) = self.users.get(UserId::of_object(wallet.0)) else { return 1 };
+        let Some(user) = self.users.get(self.users.owner_of(wallet.0)) else { return 1 };
         for rest in Rest::of(user, user.wallet(wallet).into_iter(), self.now) {
             self.minutes.follow(&rest, minute, UNUSED_FOR_TRADE);
         }

@@ -43,7 +43,7 @@ use crate::book::Books;
 use crate::command::{Answer, Command, Envelope, Query, Sweeps};
 use crate::decide::cancel::Scope;
 use crate::decide::take::Desk;
-use crate::decide::{alerts as decide_alerts, keys, wallets};
+use crate::decide::{alerts as decide_alerts, keys, numbers, wallets};
 use crate::departed::KeptFrom;
 use crate::directory::Directory;
 use crate::fact;
@@ -137,6 +137,8 @@ pub struct Shard<R> {
     notices: Vec<Notice>,
     /// They raised alerts.
     owes: bool,
+    /// Their user needs another prefix for its object numbers.
+    ends_numbers: bool,
     /// The applied ones of them, as bytes.
     record: Vec<u8>,
     /// Commands that were popped and run next; empty between turns.
@@ -192,6 +194,7 @@ impl<R> Shard<R> {
             facts: Vec::new(),
             notices: Vec::new(),
             owes: false,
+            ends_numbers: false,
             record: Vec::new(),
             ahead: Vec::with_capacity(COMMANDS_AHEAD),
             line: Line::default(),
@@ -580,12 +583,29 @@ impl<R> Shard<R> {
             self.notices.push(Notice { user: owner, user_seq, order, what, at });
         }
         self.owes |= user.next_alert() > next_alert;
+        self.ends_numbers |= numbers::are_ending(user, &self.rules);
+    }
+
+    /// The user gets a prefix that no other user has, with the present record.
+    #[cold]
+    fn extend_numbers(&mut self, owner: UserId) {
+        let Some(user) = self.users.get(owner).filter(|user| numbers::may_extend(user)) else { return };
+        let last = user.prefixes().last();
+        // One that is too high, or below the last one: the numbers that are left are used up.
+        let Some(prefix) = self.directory.reserve_prefix().filter(|prefix| Some(*prefix) > last) else { return };
+        let from = self.facts.len();
+        self.facts.push(numbers::extended(prefix, self.now));
+        self.enact(owner, from);
+        self.ends_numbers = false;
     }
 
     /// Hands over the applied facts as one record.
     fn seal(&mut self, owner: UserId, outbox: &mut impl Outbox<R>) {
         if self.facts.is_empty() {
             return;
+        }
+        if std::mem::take(&mut self.ends_numbers) {
+            self.extend_numbers(owner);
         }
         outbox.record(owner, self.now, &self.record);
         self.record.clear();

@@ -3,6 +3,7 @@
 use super::{Outbox, Room, Shard, query, repeats};
 use crate::command::{Answer, BatchEntry, Placement};
 use crate::decide::alerts::note_daily_limit;
+use crate::decide::numbers;
 use crate::decide::place::{Placed, place};
 use crate::decide::take::Ground;
 use crate::id::UserId;
@@ -37,7 +38,14 @@ impl<R> Shard<R> {
                 }
                 self.commit(owner, outbox);
             }
-            Err(reject) => assert!(self.facts.is_empty(), "a refusal leaves nothing: {reject:?} with {:?}", self.facts),
+            Err(reject) => {
+                assert!(self.facts.is_empty(), "a refusal leaves nothing: {reject:?} with {:?}", self.facts);
+                // A build without prefixes used up the numbers: the next placement has others.
+                if *reject == Reject::Busy && numbers::are_ending(user, &self.rules) {
+                    self.extend_numbers(owner);
+                    self.seal(owner, outbox);
+                }
+            }
         }
         placed
     }

@@ -126,7 +126,7 @@ impl<R> Shard<R> {
                 let rank = |limit: Price| if side == Side::Buy { limit.complement().0 } else { limit.0 };
                 let orders = resting.crossing_at(print.instrument, side, bound);
                 self.prints.batch.extend(orders.map(|(limit, order)| Candidate {
-                    owner: UserId::of_object(order.0),
+                    owner: self.users.owner_of(order.0),
                     rank: rank(limit),
                     order,
                 }));

@@ -10,8 +10,8 @@
 //! any.
 //!
 //! Format 6 is that of states of which orders or positions have left memory; also if their history was cut, which the
-//! market state says then. A section has what is known of these rows, and
-//! the numbers of those that are there; order facts name object numbers, not rows.
+//! market state says then, or if a user has more than one prefix. A section has what is known of these rows, and
+//! the numbers of those that are there; order facts name object numbers, not rows. Another has the prefixes of a user.
 //!
 //! The digest of a snapshot, which its file carries, is SHA-256 over the bytes of format 4: the version is 4, and the
 //! market state names no version; of format 6 the LSN follows. A later field takes no byte in a row without it. So a state without later fields has
@@ -26,7 +26,7 @@ use super::shard_of;
 use crate::bytes::{Bytes, CodecError, put_list, take_list};
 use crate::canonical::Sum;
 use crate::format::Formats;
-use crate::id::{OBJECT_BITS, UserId, object_number};
+use crate::id::UserId;
 use crate::market::{self, Markets};
 use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
 use crate::order::{Fill, Order};
@@ -38,9 +38,11 @@ use crate::user::shared_rows::Shared;
 use crate::user::trading::Trading;
 use crate::user::{DepartedRows, FactRow, Identity, Position, Quota, Remembered, Safeguard, User, Users};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 
-/// The newest format, of states of which orders or positions have left memory, or whose history was cut.
+/// The newest format, of states of which orders or positions have left memory, whose history was cut, or with a user of
+/// several prefixes.
 pub const VERSION: u16 = 6;
 /// The newest format of other states. Its additions: orders may have the hash of a signed order, fills the recording's
 /// time, users back-tests and sections, and the market state names its version.
@@ -118,7 +120,8 @@ fn write_upto(
     let mut users: Vec<&User> = shards.iter().flat_map(|users| users.unordered()).collect();
     users.sort_unstable_by_key(|user| user.id);
     let has_left = departed_upto != 0 || users.iter().any(|user| user.departed().is_some());
-    let version = if has_left || markets.history_from() != UtcDay(0) {
+    let has_prefixes = users.iter().any(|user| !user.granted_prefixes().is_empty());
+    let version = if has_left || has_prefixes || markets.history_from() != UtcDay(0) {
         VERSION
     } else if formats.is_newest() || users.iter().any(|user| user.needs_newest_format()) {
         VERSION_ALL_ROWS
@@ -209,6 +212,7 @@ fn read_parts(
     }
     let mut standing = vec![Vec::new(); state.users.len()];
     let (mut last, mut shared) = (UserId(0), Shared::default());
+    let mut prefixes = BTreeSet::new();
     for _ in 0..users_count {
         read_part(input, &mut bytes)?;
         digested(&(bytes.len() as u64).to_le_bytes());
@@ -224,9 +228,12 @@ fn read_parts(
         again.clear();
         put_user(&user, &mut again);
         let is_later = (version == VERSION_FIRST && user.needs_newest_format())
-            || (version != VERSION && user.departed().is_some());
+            || (version != VERSION && (user.departed().is_some() || !user.granted_prefixes().is_empty()));
         if again != bytes || is_later {
             return Err(SnapshotError::Again);
+        }
+        if !user.granted_prefixes().iter().all(|prefix| prefixes.insert(*prefix)) {
+            return Err(SnapshotError::User(CodecError::Reference));
         }
         last = user.id;
         let shard = shard_of(user.id, state.users.len());
@@ -234,6 +241,9 @@ fn read_parts(
     }
     if input.read(&mut [0])? != 0 {
         return Err(SnapshotError::Length);
+    }
+    if prefixes.iter().any(|prefix| state.user(*prefix).is_some()) {
+        return Err(SnapshotError::User(CodecError::Reference));
     }
     for (users, standing) in state.users.iter_mut().zip(standing) {
         users.list(standing);
@@ -306,6 +316,8 @@ impl User {
 const BILLING: u32 = 1;
 const ALERTS: u32 = 2;
 const BILLING_LATER: u32 = 3;
+/// Before the sections whose object numbers need it.
+const PREFIXES: u32 = 8;
 /// Not parts of the digest's rest: they are in the sum of the rows. So they are the last ones, and a user has one of
 /// them: the sum of the requests that left, or everything that is known of rows that left.
 const DEPARTED: u32 = 9;
@@ -362,15 +374,15 @@ fn facts_by_objects(facts: Facts, trading: &Trading, next_object: u32) -> Option
         let Some(departed) = departed else {
             let row = number as usize;
             return match is_order {
-                true => trading.orders.get(row).map(|order| object_number(order.id.0)),
-                false => trading.fills.get(row).map(|fill| object_number(fill.id.0)),
+                true => trading.orders.get(row).map(|order| trading.prefixes.number(order.id.0)),
+                false => trading.fills.get(row).map(|fill| trading.prefixes.number(fill.id.0)),
             };
         };
         let newest = match is_order {
             true => departed.newest_order().map(|id| id.0),
             false => departed.newest_fill().map(|id| id.0),
         };
-        let has_left = newest.is_some_and(|newest| number <= object_number(newest));
+        let has_left = newest.is_some_and(|newest| number <= trading.prefixes.number(newest));
         let is_there = if is_order { trading.order_at(number).is_some() } else { trading.fill_at(number).is_some() };
         ((has_left || is_there) && number < next_object).then_some(number)
     })
@@ -430,6 +442,10 @@ pub(super) fn put_sections(user: &User, out: &mut Vec<u8>) {
         BILLING_LATER.put(out);
         billing.put_later(out);
     }
+    if !trading.prefixes.granted().is_empty() {
+        PREFIXES.put(out);
+        trading.prefixes.put(out);
+    }
 }
 
 /// Reads one user of a snapshot, and derives the other fields.
@@ -439,9 +455,6 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
     user.grant = Bytes::take(input)?;
     user.quota = Quota::take(input)?;
     user.next_object = u32::take(input)?;
-    if user.next_object >= 1 << OBJECT_BITS {
-        return Err(CodecError::Reference);
-    }
     let identity = Identity { sub: Bytes::take(input)?, email: Bytes::take(input)? };
     if identity.sub.is_some() || identity.email.is_some() {
         user.identity = Some(Box::new(identity));
@@ -470,13 +483,15 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
             BILLING => user.billing = Some(Box::new(Bytes::take(input)?)),
             ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
             BILLING_LATER => user.billing.as_mut().ok_or(CodecError::Reference)?.take_later(input)?,
+            PREFIXES => trading.prefixes = Bytes::take(input)?,
             DEPARTED => {
                 let sum = Sum::of_bytes(&Bytes::take(input)?);
                 trading.departed = Some(Box::new(DepartedRows::of_requests(sum)));
             }
-            DEPARTED_ROWS if trading.departed.is_none() => {
+            DEPARTED_ROWS if trading.departed.is_none() && trading.prefixes.are_of(user.id, user.next_object) => {
                 let there = [orders.len(), fills.len(), positions.len()];
-                let (departed, runs) = DepartedRows::take(input, user.id, user.next_object, there)?;
+                let numbers = (&trading.prefixes, user.next_object);
+                let (departed, runs) = DepartedRows::take(input, user.id, numbers, there)?;
                 let ends = [departed.orders, departed.fills, departed.positions].map(|count| count as usize);
                 orders = orders.with_numbers(&runs[0], there[0] + ends[0]);
                 fills = fills.with_numbers(&runs[1], there[1] + ends[1]);
@@ -486,8 +501,10 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
             _ => return Err(CodecError::Variant),
         }
     }
-    let known = |object: u64| UserId::of_object(object) == user.id && object_number(object) < user.next_object;
-    let fine = orders.iter().all(|order| known(order.id.0))
+    let prefixes = &trading.prefixes;
+    let known = |object: u64| prefixes.number_of(user.id, object).is_some_and(|number| number < user.next_object);
+    let fine = prefixes.are_of(user.id, user.next_object)
+        && orders.iter().all(|order| known(order.id.0))
         && fills.iter().all(|fill| known(fill.id.0))
         && positions.iter().all(|held| known(held.id.0))
         && facts.len() as u64 <= user.order_facts;

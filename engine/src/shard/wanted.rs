@@ -140,7 +140,7 @@ impl<R> Shard<R> {
 /// Adds an order that is not in memory and may have left it.
 fn want_order(user: &User, departed: &DepartedRows, order: OrderId, found: Option<&Findings>, wanted: &mut Wanted) {
     let is_known = || user.order(order).is_some() || found.is_some_and(|found| found.orders.contains_key(&order));
-    if Some(order) <= departed.newest_order() && UserId::of_object(order.0) == user.id && !is_known() {
+    if Some(order) <= departed.newest_order() && user.has_object(order.0) && !is_known() {
         wanted.orders.push(order);
     }
 }

@@ -9,7 +9,7 @@ pub(crate) mod packed;
 
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::describe::facts;
-use crate::id::{KeyId, OrderId, PositionId, TradeId, WalletId};
+use crate::id::{KeyId, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
@@ -378,6 +378,12 @@ facts! {
         /// The address of a user that had none.
         EmailNoted {
             email: String,
+            at: Timestamp,
+        },
+        /// The user's object numbers come to their end: ids of its next objects are `prefix` × 2²⁸ + number. No user has
+        /// that id, and it is higher than the prefixes before it.
+        NumbersExtended {
+            prefix: UserId,
             at: Timestamp,
         },
     }

@@ -145,7 +145,8 @@ impl Sources {
         billing::write(app.billing.as_ref(), out)?;
         let history_from = app.reads.ended.history_from().map(HistoryFrom::day).unwrap_or_default();
         out.gauge(&HISTORY_FROM, history_from.start().secs())?;
-        out.gauge(&USERS, app.reads.directory.users_count())?;
+        let directory = &app.reads.directory;
+        out.gauge(&USERS, directory.users_count() - directory.prefixes_count())?;
         out.gauge(&KEYS, app.reads.directory.keys_count())?;
         feed::write(app, &instruments.feed, out)?;
         alerts::write(&instruments.alerts, out)?;

@@ -134,7 +134,7 @@ impl Model {
 
         let age = self.books.age(token, now);
         let order = Order {
-            id: (owner << 28) + user.next,
+            id: user.next_id(),
             wallet,
             token,
             side: asked.side,

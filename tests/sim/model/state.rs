@@ -25,7 +25,9 @@ pub struct User {
     /// UTC day and accepted orders on it.
     pub quota: (u64, u32),
     pub beats: Vec<Beat>,
-    /// Number of the next object.
+    /// Prefixes that were granted, oldest first.
+    pub prefixes: Vec<u64>,
+    /// Number of the next object, with the count of granted prefixes in the bits from 28 on.
     pub next: u64,
     /// Order facts, the first has number 1.
     pub facts: Vec<Fact>,
@@ -252,6 +254,7 @@ impl User {
             requests: Vec::new(),
             quota: (0, 0),
             beats: Vec::new(),
+            prefixes: Vec::new(),
             next: 1,
             facts: Vec::new(),
             purchases: Vec::new(),
@@ -260,9 +263,15 @@ impl User {
     }
 
     /// The id of the next object (engine/docs/orders.md §8).
+    pub fn next_id(&self) -> u64 {
+        (self.prefixes.last().unwrap_or(&self.id) << 28) + self.next % (1 << 28)
+    }
+
+    /// Uses that id.
     pub fn take_id(&mut self) -> u64 {
+        let id = self.next_id();
         self.next += 1;
-        (self.id << 28) + self.next - 1
+        id
     }
 
     pub fn open_orders(&self) -> impl Iterator<Item = &Order> {

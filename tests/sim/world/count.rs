@@ -42,6 +42,8 @@ pub struct Count {
     pub move_kills: BTreeMap<String, u64>,
     /// Digests of the state in memory that were compared with the recovered one.
     pub digests: u64,
+    /// Prefixes that were granted.
+    pub prefixes: u64,
 }
 
 impl Count {
@@ -97,6 +99,7 @@ impl Count {
             waits,
             move_kills,
             digests,
+            prefixes,
         } = other;
         self.steps += steps;
         self.answers += answers;
@@ -128,5 +131,6 @@ impl Count {
             *self.move_kills.entry(point.clone()).or_default() += times;
         }
         self.digests += digests;
+        self.prefixes += prefixes;
     }
 }

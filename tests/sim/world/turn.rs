@@ -5,8 +5,10 @@ use crate::judge;
 use crate::model::{Expected, Moment};
 use crate::store::{MovePoint, Rows};
 use engine::command::Command;
-use engine::id::UserId;
+use engine::id::{MARKETS, UserId};
 use engine::look_up::LookUp;
+use engine::mutation::Mutation;
+use engine::mutation::codec::each;
 use engine::print::Print;
 use engine::shard::{Room, shard_of};
 use std::collections::BTreeMap;
@@ -41,6 +43,7 @@ impl World {
         self.shard_now[shard] = now.max(self.shard_now[shard]);
         let moment = Moment { now: self.shard_now[shard], room };
         let handed_back = self.handed_back();
+        self.note_prefixes(before);
         let mut turn = Turn { shard, moment, before, touched: Vec::new(), handed_back };
         self.note_hour(&mut turn);
         self.move_line(&mut turn)?;
@@ -52,6 +55,9 @@ impl World {
         self.match_records(before, died)?;
         if died {
             return self.sudden_death();
+        }
+        if let Some((owner, _)) = self.model.granted.iter().find(|(_, left)| !left.is_empty()) {
+            return Err(format!("user {owner} was granted a prefix that it does not need"));
         }
         if let Some(look_up) = handed_back.values().next() {
             return Err(format!("a command was looked up that had to wait: {look_up:?}"));
@@ -81,6 +87,25 @@ impl World {
             return self.sudden_death();
         }
         Ok(())
+    }
+
+    /// The model gets the prefixes of the records that the shard has just made.
+    fn note_prefixes(&mut self, before: usize) {
+        self.model.granted.clear();
+        for (owner, payload) in &self.life.tape[before..] {
+            if *owner == MARKETS.0 {
+                continue;
+            }
+            let granted = self.model.granted.entry(*owner).or_default();
+            let known = granted.len();
+            let prefix = |fact: &Mutation| match fact {
+                Mutation::NumbersExtended(extended) => granted.push_back(extended.prefix.0),
+                _ => {}
+            };
+            // What a planted mistake left unreadable, the recovery finds.
+            _ = each(self.setup.rules.formats.record(), payload, prefix);
+            self.count.prefixes += (granted.len() - known) as u64;
+        }
     }
 
     fn is_of(&self, user: u64, shard: usize) -> bool {

@@ -71,7 +71,11 @@ fn run(world: &mut World, act: &Act) {
         Act::Cancels(numbers) => {
             world.make_user();
             // Among them keys, wallets, trades and numbers that were never given; and those of another user.
-            let owner = |number: u64| if number.is_multiple_of(17) { UserId(9) } else { world.user };
+            let prefixes: Vec<UserId> = world.the_user().prefixes().collect();
+            let owner = |number: u64| match number.is_multiple_of(17) {
+                true => UserId(9),
+                false => prefixes[number as usize % prefixes.len()],
+            };
             let orders = numbers.iter().map(|number| OrderId(owner(*number).object(*number as u32))).collect();
             world.ask(Command::CancelOrders { orders }, 0);
         }
@@ -101,6 +105,9 @@ fn day(seed: u64, fault: Option<Fault>) -> Result<Ran, String> {
             "balance 1000000",
         ] {
             world.act(line);
+        }
+        if seed % 2 == 1 {
+            world.act("rule numbers_per_prefix 90");
         }
         world.answered = Some(Vec::new());
         world

@@ -169,6 +169,7 @@ impl World {
             "max_shares" => self.rules.max_shares_per_order = qty(value),
             "api_cooldown" => self.rules.api_reset_cooldown_us = span(value),
             "free_daily_orders" => self.rules.free_daily_orders = number(value) as u32,
+            "numbers_per_prefix" => self.rules.numbers_per_prefix = number(value) as u32,
             "client_ids" => self.rules.client_ids_us = span(value),
             "weather_fee" => self.rules.fees.set(Category::Weather, Bps(number(value) as u32)),
             "beta_until" => self.rules.beta_until = Some(self.now.plus(span(value))),

@@ -17,7 +17,7 @@ use crate::notice::{Notice, OrderFact};
 use crate::order::Side;
 use crate::print::Print;
 use crate::ring::Ring;
-use crate::rules::Rules;
+use crate::rules::{NUMBERS_PER_PREFIX, Rules};
 use crate::shard::digest;
 use crate::shard::{Outbox, Room, Shard};
 use crate::time::{SECOND, Timestamp};
@@ -28,19 +28,29 @@ use std::sync::Arc;
 /// 2026-10-02T09:15:00Z.
 pub const START: Timestamp = Timestamp(1_790_932_500 * SECOND);
 
+/// Users with these ids are no prefixes.
+const USERS_MAX: u64 = 100;
+
 /// Runs every scenario of a text.
 pub fn run(file: &str, text: &str) -> Count {
+    run_with(file, text, NUMBERS_PER_PREFIX)
+}
+
+/// The same, where users are granted another prefix after this many object numbers.
+pub fn run_with(file: &str, text: &str, numbers_per_prefix: u32) -> Count {
     let mut count = Count::default();
     for scenario in text.split("\n#").map(|part| part.trim_start_matches('#').trim()).filter(|part| !part.is_empty()) {
         count.scenarios += 1;
         let (name, body) = scenario.split_once('\n').unwrap_or((scenario, ""));
         let mut world = World::of(body);
+        world.rules.numbers_per_prefix = numbers_per_prefix;
         for line in body.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
             let (action, expected) = match line.split_once("->") {
                 Some((action, expected)) => (action.trim(), Some(expected.trim())),
                 None => (line, None),
             };
-            let got = world.act(action);
+            // Prefixes are granted beside what a command does.
+            let got = world.act(action).replace(" NumbersExtended", "");
             if let Some(expected) = expected {
                 count.expectations += 1;
                 if got.trim() != expected {
@@ -162,18 +172,18 @@ impl World {
 
     pub fn shard(&mut self) -> &mut Shard<u64> {
         if self.shard.is_none() {
-            let shard = Shard::new(
-                0,
-                1,
-                Users::default(),
-                Arc::new(self.rules.clone()),
-                self.books.clone(),
-                self.catalog.clone(),
-                Arc::new(Directory::default()),
-            );
-            self.shard = Some(shard);
+            self.shard = Some(self.shard_of(Users::default()));
         }
         self.shard.as_mut().expect("made just now")
+    }
+
+    /// A shard of these users. Prefixes are above the ids of all users of a test.
+    pub(super) fn shard_of(&self, users: Users) -> Shard<u64> {
+        let directory = Directory::default();
+        (0..USERS_MAX).for_each(|_| _ = directory.reserve_anonymous());
+        users.iter().for_each(|user| directory.add_user(user));
+        let (rules, directory) = (Arc::new(self.rules.clone()), Arc::new(directory));
+        Shard::new(0, 1, users, rules, self.books.clone(), self.catalog.clone(), directory)
     }
 
     /// The parts for a test that steps the shard by hand.
@@ -409,8 +419,7 @@ impl World {
                 users.apply(*owner, &fact.expect("our own bytes"));
             }
         }
-        let (rules, directory) = (Arc::new(self.rules.clone()), Arc::new(Directory::default()));
-        let mut shard = Shard::new(0, 1, users, rules, self.books.clone(), self.catalog.clone(), directory);
+        let mut shard = self.shard_of(users);
         shard.resume(self.recorded_at);
         self.shard = Some(shard);
         String::new()

@@ -171,7 +171,7 @@ struct Twins {
 impl Twins {
     fn new(seed: u64) -> Twins {
         Twins {
-            sample: Sample::new(seed, 3, 14),
+            sample: Sample::new(seed, 3, 14).extending(seed % 2 == 1),
             whole: Users::default(),
             split: Users::default(),
             stores: BTreeMap::new(),
@@ -256,12 +256,19 @@ const KINDS: [&str; 14] = [
     "equity",
 ];
 
+/// The id of an object of the user, or of a few that will be.
+fn any_object(dice: &mut Dice, user: &User) -> u64 {
+    let prefixes: Vec<UserId> = user.prefixes().collect();
+    let prefix = if prefixes.len() == 1 { user.id } else { dice.pick(&prefixes) };
+    prefix.object(dice.below(u64::from(user.numbers_used()) + 3) as u32)
+}
+
 /// A query of a kind, about objects that the user has or had, and others.
 fn query_of(kind: usize, dice: &mut Dice, user: &User, now: Timestamp, remembered: &[(String, OrderId)]) -> Query {
     let any_order = |dice: &mut Dice| {
         let orders: Vec<OrderId> = user.orders().iter().map(|order| order.id).collect();
         match orders.is_empty() || dice.chance(5) {
-            true => OrderId(user.id.object(dice.below(u64::from(user.next_object) + 3) as u32)),
+            true => OrderId(any_object(dice, user)),
             false => dice.pick(&orders),
         }
     };
@@ -340,7 +347,7 @@ fn query_of(kind: usize, dice: &mut Dice, user: &User, now: Timestamp, remembere
         9 | 10 => {
             let id = |dice: &mut Dice| match kind {
                 9 => any_order(dice).0,
-                _ => user.id.object(dice.below(u64::from(user.next_object) + 3) as u32),
+                _ => any_object(dice, user),
             };
             let statuses = dice.pick(&[Statuses::ALL, Statuses::ALL, Statuses::OPEN, Statuses::of(&[Status::Filled])]);
             let filter = VenueFilter {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fact;
-use crate::id::{MARKETS, MarketId, WalletId};
+use crate::id::{MARKETS, MarketId, OBJECT_BITS, WalletId};
 use crate::market::mutation::MarketMutation;
 use crate::market::terms::MarketState;
 use crate::mutation::Mutation;
@@ -587,3 +587,4 @@ fn the_sum_of_departed_rows_is_restored_and_takes_no_byte_where_there_is_none() 
 }
 
 mod departed;
+mod prefixes;

@@ -10,7 +10,7 @@ use super::trading::Trading;
 use super::{ApiKey, Grant, Prefix, Safeguard, User, Wallet, WalletRare, ledger, safeguard};
 use crate::amount::{Cash, Qty};
 use crate::fact;
-use crate::id::{InstrumentId, KeyId, OrderId, UserId, WalletId, object_number};
+use crate::id::{InstrumentId, KeyId, OrderId, WalletId};
 use crate::mutation::Mutation;
 use crate::order::{CloseReason, Fill, Order, Side};
 use crate::time::{Date, Timestamp};
@@ -32,7 +32,7 @@ impl User {
         match fact {
             // Orders first: they are most of a journal.
             Mutation::OrderPlaced(fact::OrderPlaced { order, terms, counted, at }) => {
-                self.note_object(order.0);
+                let number = self.note_object(order.0);
                 assert!(self.wallet(terms.wallet).is_some(), "an order belongs to a wallet of its user: order {order}");
                 if *counted {
                     self.quota.count(at.day());
@@ -44,7 +44,7 @@ impl User {
                 if let Some(hash) = &terms.order_hash {
                     trading.note_signed(hash, row as u32);
                 }
-                trading.facts.push(Fact::Placed { order: object_number(order.0) });
+                trading.facts.push(Fact::Placed { order: number });
             }
             Mutation::OrderFilled(fact) => self.fill(fact, indexes),
             Mutation::OrderRested(fact::OrderRested {
@@ -119,6 +119,10 @@ impl User {
             Mutation::MailChoiceSet(fact::MailChoiceSet { kinds, at: _ }) => self.set_mail_choice(*kinds),
             Mutation::AlertDelivered(delivered) => self.deliver_alert(delivered),
             Mutation::AlertFailed(failed) => self.fail_alert(failed),
+            Mutation::NumbersExtended(fact::NumbersExtended { prefix, at: _ }) => {
+                self.extend_numbers(*prefix);
+                indexes.prefix_granted(self.id, *prefix);
+            }
             // They change nothing: only their alerts are raised.
             Mutation::DailyLimitReached(_) | Mutation::NoticeRaised(_) => {}
 
@@ -263,7 +267,7 @@ impl User {
 
     fn fill(&mut self, fact: &fact::OrderFilled, indexes: &mut Indexes) {
         self.watch(indexes);
-        self.note_object(fact.trade.0);
+        let fill = self.note_object(fact.trade.0);
         self.note_object(fact.position.0);
         self.order_facts += 1;
         let (trading, wallets) = self.trading_and_wallets();
@@ -288,7 +292,6 @@ impl User {
         }
         trading.push_fill(Fill::of(fact, fill_before), wallet);
         indexes.rows.fills += 1;
-        let fill = object_number(fact.trade.0);
         trading.facts.push(if rested { Fact::Matched { fill } } else { Fact::Taken { fill } });
 
         let episode = trading.held_row(wallet, instrument).unwrap_or_else(|| {
@@ -337,7 +340,8 @@ impl User {
         }
         if !known {
             trading.open.insert(row as u32);
-            trading.facts.rests(object_number(order.id.0));
+            let number = trading.prefixes.number(order.id.0);
+            trading.facts.rests(number);
         }
         if qty != qty_before {
             move_reserved(trading, wallet, instrument, qty_before, qty);
@@ -347,7 +351,8 @@ impl User {
     fn close(&mut self, order: OrderId, reason: CloseReason, at: Timestamp, indexes: &mut Indexes) {
         self.order_facts += 1;
         let (trading, wallets) = self.trading_and_wallets();
-        let (row, number) = (trading.order_row(order).expect("an order that ends was placed"), object_number(order.0));
+        let row = trading.order_row(order).expect("an order that ends was placed");
+        let number = trading.prefixes.number(order.0);
         let order = &mut trading.orders[row];
         let (wallet, instrument) = (order.terms.wallet, order.terms.instrument);
         let (cash, qty) = (order.reserved_cash(), order.reserved_qty());
@@ -381,16 +386,15 @@ impl User {
         indexes.rows.requests += 1;
     }
 
-    /// Records that an object number is used.
-    fn note_object(&mut self, object: u64) {
-        let number = object_number(object);
-        assert!(
-            UserId::of_object(object) == self.id && number.saturating_sub(self.next_object) <= OBJECTS_SKIPPED_MAX,
-            "object numbers are assigned in order: user {}, next {}, got {object}",
-            self.id,
-            self.next_object
-        );
+    /// Records that an object's number is used, and returns it.
+    fn note_object(&mut self, object: u64) -> u32 {
+        let number = self.number_of(object);
+        let skipped = number.map(|number| number.saturating_sub(self.next_object));
+        let Some(number) = number.filter(|_| skipped <= Some(OBJECTS_SKIPPED_MAX)) else {
+            panic!("object numbers are assigned in order: user {}, next {}, got {object}", self.id, self.next_object)
+        };
         self.next_object = self.next_object.max(number + 1);
+        number
     }
 
     fn key_mut(&mut self, id: KeyId) -> &mut ApiKey {

@@ -4,12 +4,13 @@
 //! Leaving is not a fact: it changes no answer and not the digest, and a replay from nothing keeps all rows. Which rows may
 //! leave says [`Users::leaving`].
 
+use super::prefixes::Prefixes;
 use super::trading::{Tally, Trading, tally_in};
 use super::{Position, RowCounts, User, Users};
 use crate::bytes::{Bytes, CodecError};
 use crate::canonical::{RowHashes, Sum};
 use crate::departed::Leaving;
-use crate::id::{OBJECT_BITS, OrderId, PositionId, TradeId, UserId, WalletId, object_number};
+use crate::id::{OBJECT_BITS, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::mutation::packed::{Packer, put_numbers, take_numbers};
 use crate::order::row::NO_FILL;
 use crate::order::{Order, Side, Status};
@@ -249,12 +250,12 @@ impl Trading {
                 self.hash_order(&self.orders[row], &mut ids, &mut hashes);
             }
             let order = self.orders.remove(row).expect("it was found, and is named once");
-            self.index.remove(object_number(order.id.0) as usize);
+            self.index.remove(self.prefixes.number(order.id.0) as usize);
             departed.note_order(&order);
             let mut fill_row = order.last_fill;
             while fill_row != NO_FILL {
                 let fill = self.fills.remove(fill_row as usize).expect("a fill leaves with its order");
-                self.index.remove(object_number(fill.id.0) as usize);
+                self.index.remove(self.prefixes.number(fill.id.0) as usize);
                 if known.is_none() {
                     fill.hash(&mut hashes);
                 }
@@ -274,7 +275,7 @@ impl Trading {
         }
         for row in positions {
             let position = self.positions.remove(row).expect("it was found, and is named once");
-            self.index.remove(object_number(position.id.0) as usize);
+            self.index.remove(self.prefixes.number(position.id.0) as usize);
             if known.is_none() {
                 position.hash(&mut hashes);
             }
@@ -343,7 +344,8 @@ impl User {
         sum.bytes().put(out);
         let mut packer = Packer::onto(out);
         let counts = [*orders, *fills, *positions, *requests].map(u64::from);
-        let ids = [*newest_order, *newest_fill, *newest_position].map(|id| u64::from(object_number(id)));
+        let prefixes = &self.trading().prefixes;
+        let ids = [*newest_order, *newest_fill, *newest_position].map(|id| u64::from(prefixes.number(id)));
         let [orders, fills, positions, requests] = counts;
         let [order, fill, position] = ids;
         let ended_from = u64::from(ended_from.unwrap_or_default().0);
@@ -355,13 +357,13 @@ impl User {
             .iter()
             .flat_map(|(wallet, tally)| {
                 let Tally { fills, closed, won } = *tally;
-                [object_number(wallet.0), fills, closed, won].map(u64::from)
+                [prefixes.number(wallet.0), fills, closed, won].map(u64::from)
             })
             .collect();
         put_numbers(of_wallets.into_iter(), &mut packer);
         let ends: Vec<u64> = ends
             .iter()
-            .flat_map(|(wallet, Ends(counts))| std::iter::once(object_number(wallet.0)).chain(*counts).map(u64::from))
+            .flat_map(|(wallet, Ends(counts))| std::iter::once(prefixes.number(wallet.0)).chain(*counts).map(u64::from))
             .collect();
         put_numbers(ends.into_iter(), &mut packer);
         let trading = self.trading();
@@ -374,27 +376,27 @@ impl User {
 }
 
 impl DepartedRows {
-    /// Reads what [`User::put_departed`] wrote for a user with this next object number, and of which these rows are
-    /// there: orders, fills, positions.
+    /// Reads what [`User::put_departed`] wrote for a user with these prefixes and this next object number, and of which these
+    /// rows are there: orders, fills, positions.
     ///
     /// # Errors
     /// [`CodecError`]; [`CodecError::Reference`] when the numbers contradict each other.
     pub(crate) fn take(
         input: &mut &[u8],
         owner: UserId,
-        next_object: u32,
+        (prefixes, next_object): (&Prefixes, u32),
         there: [usize; 3],
     ) -> Result<(DepartedRows, Runs), CodecError> {
         let sum = Sum::of_bytes(&Bytes::take(input)?);
         let figures = <[u64; FIGURES_COUNT]>::try_from(take_numbers(input)?).map_err(|_| CodecError::Length)?;
         let [orders, fills, positions, requests, newest, moved_at, opened_at, ended_from, order, fill, position] =
             figures;
-        let count = |count: u64| u32::try_from(count).ok().filter(|count| *count < 1 << OBJECT_BITS);
-        let counted = |of: u64| count(of).ok_or(CodecError::Reference);
+        let numbers = (prefixes.granted().len() as u64 + 1) << OBJECT_BITS;
+        let counted = |of: u64| u32::try_from(of).ok().filter(|_| of < numbers).ok_or(CodecError::Reference);
         // 0 is not an object's number.
-        let id = |number: u64, rows: u64| match count(number) {
+        let id = |number: u64, rows: u64| match u32::try_from(number).ok() {
             Some(0) if rows == 0 => Ok(0),
-            Some(number) if number != 0 && number < next_object && rows != 0 => Ok(owner.object(number)),
+            Some(number) if number != 0 && number < next_object && rows != 0 => Ok(prefixes.object(owner, number)),
             _ => Err(CodecError::Reference),
         };
         let mut departed = DepartedRows {
@@ -454,7 +456,10 @@ impl DepartedRows {
         let ends = [orders, fills, positions].map(|departed| departed as usize);
         let mut runs = Runs::default();
         for ((runs, departed), there) in runs.iter_mut().zip(ends).zip(there) {
-            *runs = taken_runs(input, there, departed + there)?;
+            // Rows are counted by numbers of 32 bits.
+            let end =
+                departed.checked_add(there).filter(|end| *end < u32::MAX as usize).ok_or(CodecError::Reference)?;
+            *runs = taken_runs(input, there, end)?;
         }
         Ok((departed, runs))
     }

@@ -2,10 +2,11 @@
 //! §1.6).
 //!
 //! Each takes four bytes: the object number of an order or fill, and the kind of event. So it stays when its order leaves
-//! memory. Numbers of facts are not stored; the newest has the number `User::order_facts`.
+//! memory. A user with numbers of more than 29 bits has a fifth byte for each. Numbers of facts are not stored; the newest
+//! has the number `User::order_facts`.
 
 use crate::bytes::CodecError;
-use crate::mutation::packed::{Packer, put_numbers, take_small};
+use crate::mutation::packed::{Packer, put_numbers, take_number, take_small};
 use std::collections::VecDeque;
 
 /// Maximum count of facts per user: far more than one step of a sweep or a matching cycle makes, so that a live reader
@@ -38,7 +39,7 @@ pub(crate) enum Fact {
 
 /// A stored fact: the number, and the kind in the lowest three bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Packed(u32);
+struct Packed(u64);
 
 const KIND_BITS: u32 = 3;
 
@@ -51,13 +52,17 @@ impl Packed {
             Fact::Matched { fill } => (fill, 3),
             Fact::Closed { order } => (order, 4),
         };
-        assert!(number < 1 << (u32::BITS - KIND_BITS), "object numbers have 28 bits: {number}");
-        Packed(number << KIND_BITS | kind)
+        Packed(u64::from(number) << KIND_BITS | kind)
+    }
+
+    /// The first four bytes, and those above them.
+    fn parts(self) -> (u32, u8) {
+        (self.0 as u32, (self.0 >> u32::BITS) as u8)
     }
 
     /// `None`: no build wrote this.
     fn get(self) -> Option<Fact> {
-        let number = self.0 >> KIND_BITS;
+        let number = u32::try_from(self.0 >> KIND_BITS).ok()?;
         Some(match self.0 & ((1 << KIND_BITS) - 1) {
             0 => Fact::Placed { order: number },
             1 => Fact::Rested { order: number },
@@ -94,58 +99,99 @@ impl Fact {
 
 /// The newest facts, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Facts(VecDeque<Packed>);
+pub(crate) struct Facts {
+    /// The first four bytes of each.
+    low: VecDeque<u32>,
+    /// The byte above them; `None`: it is 0 in all.
+    high: Option<Box<High>>,
+}
+
+/// As many bytes as facts.
+#[derive(Debug, Default)]
+struct High(VecDeque<u8>);
 
 impl Facts {
     pub const fn new() -> Facts {
-        Facts(VecDeque::new())
+        Facts { low: VecDeque::new(), high: None }
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.low.len()
     }
 
     /// Prefetches the newest, where the next one goes.
     pub fn warm(&self) -> usize {
-        self.0.back().map_or(0, |newest| newest.0 as usize)
+        self.low.back().map_or(0, |newest| *newest as usize)
     }
 
     /// Adds the newest; the oldest may be dropped.
     pub fn push(&mut self, fact: Fact) {
-        if self.0.len() == FACTS_KEPT {
-            self.0.pop_front();
+        if self.low.len() == FACTS_KEPT {
+            self.low.pop_front();
+            self.high.iter_mut().for_each(|high| _ = high.0.pop_front());
         }
-        self.0.push_back(Packed::of(fact));
+        self.add(Packed::of(fact));
+    }
+
+    #[inline]
+    fn add(&mut self, fact: Packed) {
+        let (low, above) = fact.parts();
+        self.low.push_back(low);
+        if self.high.is_some() || above != 0 {
+            self.add_above(above);
+        }
+    }
+
+    #[cold]
+    fn add_above(&mut self, above: u8) {
+        let before = self.low.len() - 1;
+        let high = &mut self.high.get_or_insert_default().0;
+        high.resize(before, 0);
+        high.push_back(above);
     }
 
     /// The order that is being placed rests. Its placement is the newest fact, or the one before its fill.
     pub fn rests(&mut self, order: u32) {
         let placed = Packed::of(Fact::Placed { order });
-        if let Some(newest) = self.0.iter_mut().rev().take(2).find(|fact| **fact == placed) {
-            *newest = Packed::of(Fact::Rested { order });
+        let newest = (0..self.low.len()).rev().take(2).find(|at| self.packed(*at) == Some(placed));
+        if let Some(at) = newest {
+            // Kinds differ in the lowest bits alone.
+            self.low[at] = Packed::of(Fact::Rested { order }).parts().0;
         }
     }
 
     pub fn get(&self, index: usize) -> Option<Fact> {
-        self.0.get(index)?.get()
+        self.packed(index)?.get()
+    }
+
+    #[inline]
+    fn packed(&self, index: usize) -> Option<Packed> {
+        let low = *self.low.get(index)?;
+        let above = self.high.as_ref().map_or(0, |high| high.0[index]);
+        Some(Packed(u64::from(above) << u32::BITS | u64::from(low)))
+    }
+
+    fn iter(&self) -> impl ExactSizeIterator<Item = Packed> + '_ {
+        (0..self.len()).map(|at| self.packed(at).expect("an index below the length"))
     }
 
     /// Appends the facts in the packed form of a snapshot, with the numbers that `number` returns.
     pub fn pack(&self, number: impl Fn(Fact) -> u32, packer: &mut Packer) {
-        let packed = |fact: &Packed| {
+        let packed = |fact: Packed| {
             let fact = fact.get().expect("only facts are added");
-            Packed::of(fact.with_number(number(fact))).0.into()
+            Packed::of(fact.with_number(number(fact))).0
         };
-        put_numbers(self.0.iter().map(packed), packer);
+        put_numbers(self.iter().map(packed), packer);
     }
 
     /// The facts with other numbers. `None`: an event is unknown, or has none.
     pub fn with_numbers(self, number: impl Fn(Fact) -> Option<u32>) -> Option<Facts> {
-        let renamed = |fact: Packed| {
+        let mut renamed = Facts { low: VecDeque::with_capacity(self.len()), high: None };
+        for fact in self.iter() {
             let fact = fact.get()?;
-            Some(Packed::of(fact.with_number(number(fact)?)))
-        };
-        self.0.into_iter().map(renamed).collect::<Option<_>>().map(Facts)
+            renamed.add(Packed::of(fact.with_number(number(fact)?)));
+        }
+        Some(renamed)
     }
 
     /// Reads what [`Facts::pack`] wrote. Events are verified by [`Facts::with_numbers`].
@@ -154,7 +200,15 @@ impl Facts {
         if count > FACTS_KEPT.min(input.len()) {
             return Err(CodecError::Length);
         }
-        (0..count).map(|_| take_small(input).map(Packed)).collect::<Result<_, _>>().map(Facts)
+        let mut facts = Facts { low: VecDeque::with_capacity(count), high: None };
+        for _ in 0..count {
+            let packed = take_number(input)?;
+            if packed >> (u32::BITS + KIND_BITS) != 0 {
+                return Err(CodecError::Variant);
+            }
+            facts.add(Packed(packed));
+        }
+        Ok(facts)
     }
 }
 
@@ -175,6 +229,50 @@ mod tests {
         }
         assert_eq!(facts.get(0), Some(Fact::Rested { order: 2 * FACTS_KEPT as u32 + FACTS_KEPT as u32 / 2 }));
         assert_eq!(facts.get(FACTS_KEPT), None);
+    }
+
+    /// The same facts with numbers of all lengths, and others dropped before them.
+    #[test]
+    fn numbers_of_more_bits_are_kept() {
+        let mut cases = 0;
+        for dropped in [0, 1, 5, FACTS_KEPT] {
+            let (mut facts, mut expected) = (Facts::new(), VecDeque::new());
+            let mut push = |fact| {
+                facts.push(fact);
+                expected.push_back(fact);
+            };
+            (0..dropped as u32).for_each(|fill| push(Fact::Matched { fill }));
+            for number in (0..u32::BITS).flat_map(|bit| [1 << bit, (1_u32 << bit) - 1]).chain([u32::MAX, 0, 7]) {
+                push(Fact::Placed { order: number });
+                push(Fact::Taken { fill: number });
+                push(Fact::Closed { order: number });
+            }
+            expected.drain(..expected.len().saturating_sub(FACTS_KEPT));
+            assert_eq!(facts.len(), expected.len());
+            assert!((0..facts.len()).all(|at| facts.get(at) == Some(expected[at])), "{dropped}");
+            let mut bytes = Vec::new();
+            let mut packer = Packer::onto(&mut bytes);
+            facts.pack(Fact::number, &mut packer);
+            packer.end();
+            let read = Facts::unpack(&mut &bytes[..]).expect("just written");
+            assert!((0..facts.len()).all(|at| read.get(at) == Some(expected[at])), "{dropped}");
+            let renamed = read.with_numbers(|fact| Some(!fact.number())).expect("each has a number");
+            let negated = |fact: Fact| fact.with_number(!fact.number());
+            assert!((0..facts.len()).all(|at| renamed.get(at) == Some(negated(expected[at]))), "{dropped}");
+            cases += facts.len();
+        }
+        let mut facts = Facts::new();
+        facts.push(Fact::Placed { order: 5 });
+        facts.push(Fact::Placed { order: 5 | 1 << 29 });
+        facts.rests(5 | 1 << 29);
+        assert_eq!(
+            [facts.get(0), facts.get(1)],
+            [Some(Fact::Placed { order: 5 }), Some(Fact::Rested { order: 5 | 1 << 29 })]
+        );
+        // A number of 33 bits.
+        let beyond = [1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01];
+        assert!(matches!(Facts::unpack(&mut &beyond[..]), Err(CodecError::Variant)));
+        println!("numbers of order facts: {} cases", cases + 3);
     }
 
     #[test]

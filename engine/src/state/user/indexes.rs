@@ -19,6 +19,8 @@ pub(crate) struct Indexes {
     pub resting: Resting,
     /// Open episodes of an instrument; their ids name their users.
     pub holders: AHashMap<InstrumentId, Sorted<PositionId>>,
+    /// Users by the prefixes that they were granted; nearly always empty.
+    prefixes: AHashMap<UserId, UserId>,
     pub lapses: BTreeSet<(Timestamp, UserId, Box<str>)>,
     /// Users that may need a point at the next hour: with an open position, or with cash that moved since their last
     /// point.
@@ -34,6 +36,19 @@ pub(crate) struct Indexes {
 }
 
 impl Indexes {
+    /// The user of this shard that an object belongs to.
+    #[inline]
+    pub fn owner_of(&self, object: u64) -> UserId {
+        let prefix = UserId::of_object(object);
+        if self.prefixes.is_empty() { prefix } else { self.prefixes.get(&prefix).copied().unwrap_or(prefix) }
+    }
+
+    /// A user was granted a prefix.
+    pub fn prefix_granted(&mut self, owner: UserId, prefix: UserId) {
+        let other = self.prefixes.insert(prefix, owner);
+        assert!(other.is_none(), "a prefix is granted once: {prefix} to user {owner}");
+    }
+
     /// An episode of an instrument was opened.
     pub fn position_opened(&mut self, position: PositionId, instrument: InstrumentId) {
         self.holders.entry(instrument).or_default().insert(position);
@@ -80,6 +95,9 @@ impl Indexes {
 
     fn enter_others(&mut self, user: &User) {
         self.rows.add(RowCounts::of(user));
+        for prefix in user.granted_prefixes() {
+            self.prefix_granted(user.id, *prefix);
+        }
         for position in user.open_positions() {
             self.position_opened(position.id, position.instrument);
         }
@@ -95,6 +113,9 @@ impl Indexes {
     /// Removes a user.
     pub fn leave(&mut self, user: &User) {
         self.rows.remove(RowCounts::of(user));
+        for prefix in user.granted_prefixes() {
+            self.prefixes.remove(prefix);
+        }
         for order in user.open_orders() {
             self.resting.remove(order);
         }

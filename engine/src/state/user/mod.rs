@@ -1,7 +1,7 @@
 //! A user: keys, wallets, positions, orders, quota, remembered requests. The state of one shard is its [`Users`].
 //!
 //! Rows are in lists that ended ones leave ([`rows`], [`departed`]), parts of them in blocks of the shard that answers
-//! share (`shared_rows`); they are found by number (`trading`), by text (`keyed`) or in order ([`sorted`]).
+//! share (`shared_rows`); they are found by number (`trading`, `prefixes`), by text (`keyed`) or in order ([`sorted`]).
 //!
 //! State changes only by [`Users::apply`], one fact at a time. It refuses nothing: a fact that violates an invariant of
 //! money, shares or ids ends the process with the name of the invariant.
@@ -24,6 +24,7 @@ mod leaving;
 pub mod ledger;
 pub(crate) mod placement_cash;
 pub mod position;
+pub(crate) mod prefixes;
 pub mod quota;
 pub mod rows;
 pub mod safeguard;
@@ -75,7 +76,8 @@ pub struct User {
     pub wallets: Vec<Wallet>,
     pub keys: Vec<ApiKey>,
     pub quota: Quota,
-    /// Number of the next object (wallet, key, order, trade, position) of this user.
+    /// Number of the next object (wallet, key, order, trade, position) of this user, over all prefixes of its ids
+    /// (`prefixes.rs`).
     pub next_object: u32,
     /// Derived: a wallet may need a point at the next full hour.
     pub(crate) watched: bool,

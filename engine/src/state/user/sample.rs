@@ -10,6 +10,7 @@ use crate::id::{InstrumentId, KeyId, OrderId, PositionId, UserId, WalletId};
 use crate::mutation::Mutation;
 use crate::order::{CloseReason, Side};
 use crate::time::{HOUR, Timestamp};
+use crate::user::prefixes::PREFIXES_MAX;
 use crate::user::{Permissions, Tier, WalletKind};
 pub(crate) use dice::Dice;
 use orders::{close, close_some, fill_resting, place, touch_resting};
@@ -18,6 +19,9 @@ use std::collections::BTreeMap;
 /// The expected state of a user, in plain maps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModelUser {
+    /// The last prefix that was granted, and how many were.
+    prefix: Option<UserId>,
+    prefixes: usize,
     next: u32,
     pub cash: BTreeMap<WalletId, i64>,
     pub fees: BTreeMap<WalletId, i64>,
@@ -69,12 +73,15 @@ pub(crate) struct Sample {
     pub now: Timestamp,
     users_max: u64,
     instruments: u64,
+    /// The next prefix, if users are granted any.
+    next_prefix: Option<UserId>,
 }
 
 impl ModelUser {
-    fn number(&mut self) -> u32 {
+    /// The id of a new object.
+    fn object(&mut self, owner: UserId) -> u64 {
         self.next += 1;
-        self.next
+        self.prefix.unwrap_or(owner).object(self.next)
     }
 
     pub fn reserved_cash(&self, wallet: WalletId) -> i64 {
@@ -109,7 +116,13 @@ impl Sample {
             now: Timestamp(1_790_000_000_000_000),
             users_max,
             instruments,
+            next_prefix: None,
         }
+    }
+
+    /// The same; if it `extends`, users are granted prefixes now and then.
+    pub fn extending(self, extends: bool) -> Sample {
+        Sample { next_prefix: extends.then_some(UserId(self.users_max + 1)), ..self }
     }
 
     /// The facts of one more command, and its user. Never empty.
@@ -149,6 +162,15 @@ impl Sample {
         let at = self.now;
         let user = self.users.get_mut(&owner).expect("created before");
         let dice = &mut self.dice;
+        if let Some(next) = &mut self.next_prefix
+            && user.prefixes < PREFIXES_MAX
+            && dice.chance(2)
+        {
+            let prefix = std::mem::replace(next, UserId(next.0 + 1 + dice.below(3)));
+            (user.prefix, user.next) = (Some(prefix), 0);
+            user.prefixes += 1;
+            return vec![Mutation::NumbersExtended(fact::NumbersExtended { prefix, at })];
+        }
         match dice.below(100) {
             0..45 => {
                 let instrument = InstrumentId(dice.below(self.instruments) as u32);
@@ -172,7 +194,7 @@ impl Sample {
 }
 
 fn open_wallet(owner: UserId, user: &mut ModelUser, kind: WalletKind, dollars: i64, at: Timestamp) -> Mutation {
-    let wallet = WalletId(owner.object(user.number()));
+    let wallet = WalletId(user.object(owner));
     let baseline = Cash::from_dollars(dollars);
     user.cash.insert(wallet, baseline.0);
     user.fees.insert(wallet, 0);
@@ -239,7 +261,7 @@ fn end_wallet(user: &mut ModelUser, wallet: WalletId, dice: &mut Dice, at: Times
 }
 
 fn issue_key(owner: UserId, user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Mutation {
-    let key = KeyId(owner.object(user.number()));
+    let key = KeyId(user.object(owner));
     user.keys.push(key);
     Mutation::KeyIssued(fact::KeyIssued {
         key,

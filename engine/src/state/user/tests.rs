@@ -56,7 +56,7 @@ fn random_histories_agree_with_a_slow_model() {
     let (mut facts_count, mut records_count) = (0, 0);
     for seed in 0..20 {
         println!("seed {seed}");
-        let mut sample = Sample::new(seed, 12, 14);
+        let mut sample = Sample::new(seed, 12, 14).extending(seed % 2 == 1);
         let mut users = Users::default();
         for step in 0..2_000 {
             let (owner, facts) = sample.record();

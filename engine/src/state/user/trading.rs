@@ -8,6 +8,7 @@ use super::equity::Equity;
 use super::facts::Facts;
 use super::idempotency::{Remembered, Requests};
 use super::position::Position;
+use super::prefixes::Prefixes;
 use super::rows::{Numbers, Rows};
 use super::safeguard::Safeguard;
 use super::signed::Signed;
@@ -15,7 +16,7 @@ use super::sorted::Sorted;
 use crate::amount::{Cash, Qty};
 use crate::bytes::CodecError;
 use crate::canonical::RowHashes;
-use crate::id::{InstrumentId, OrderId, PositionId, TradeId, WalletId, object_number};
+use crate::id::{InstrumentId, OrderId, PositionId, TradeId, WalletId};
 use crate::order::Order;
 use crate::order::row::{Fill, NO_FILL};
 use crate::time::Timestamp;
@@ -41,6 +42,8 @@ pub(crate) struct Trading {
     pub facts: Facts,
     /// What is known of rows that have left memory.
     pub departed: Option<Box<DepartedRows>>,
+    /// Prefixes of the user's ids beside its own.
+    pub prefixes: Prefixes,
     /// Derived: row + 1 of an order, fill or position by its object number.
     pub(super) index: Numbers,
     /// Derived: the signed orders by their hashes.
@@ -86,6 +89,7 @@ pub(crate) static NOTHING: Trading = Trading {
     alerts: None,
     facts: Facts::new(),
     departed: None,
+    prefixes: Prefixes::new(),
     index: Numbers::new(),
     signed: None,
     open: Sorted::new(),
@@ -134,13 +138,13 @@ impl Trading {
     /// The order with this object number, and its row.
     pub fn order_at(&self, number: u32) -> Option<(usize, &Order)> {
         let row = row_of(self.index.get(number as usize)?);
-        self.orders.get(row).filter(|order| object_number(order.id.0) == number).map(|order| (row, order))
+        self.orders.get(row).filter(|order| self.prefixes.number(order.id.0) == number).map(|order| (row, order))
     }
 
     /// The fill with this object number, and its row.
     pub fn fill_at(&self, number: u32) -> Option<(usize, &Fill)> {
         let row = row_of(self.index.get(number as usize)?);
-        self.fills.get(row).filter(|fill| object_number(fill.id.0) == number).map(|fill| (row, fill))
+        self.fills.get(row).filter(|fill| self.prefixes.number(fill.id.0) == number).map(|fill| (row, fill))
     }
 
     /// The row of the open episode of an instrument in a wallet.
@@ -284,11 +288,12 @@ impl Trading {
     }
 
     /// Whether the user has neither orders, positions, points of equity nor resets, no back-test, no
-    /// alerts and no armed heartbeat, and has had no order.
+    /// alerts, no armed heartbeat and no prefix beside its id, and has had no order.
     pub fn is_empty(&self) -> bool {
         let traded = !self.orders.is_empty() || !self.positions.is_empty() || self.departed.is_some();
         let noted = !self.safeguards.is_empty() || !self.equity.is_empty() || !self.resets.is_empty();
-        !traded && !noted && self.backtests.is_none() && self.alerts.is_none()
+        let kept = self.backtests.is_some() || self.alerts.is_some() || !self.prefixes.granted().is_empty();
+        !traded && !noted && !kept
     }
 
     /// Derives the indexes of rows from a snapshot.
@@ -299,7 +304,7 @@ impl Trading {
         if !ascend {
             return Err(CodecError::Reference);
         }
-        let Trading { orders, fills, positions, index, .. } = self;
+        let Trading { orders, fills, positions, prefixes, index, .. } = self;
         let is_fill = |row: u32| row == NO_FILL || fills.get(row as usize).is_some();
         let is_before = |row: u32, next: usize| row == NO_FILL || (row as usize) < next;
         let links_before = |(row, fill): (usize, &Fill)| is_before(fill.before, row) && is_fill(fill.before);
@@ -313,10 +318,11 @@ impl Trading {
         let mut next = [of_orders.next(), of_fills.next(), of_positions.next()];
         while let Some(least) = (0..next.len()).filter(|at| next[*at].is_some()).min_by_key(|at| next[*at]) {
             let (object, row) = next[least].expect("it was chosen");
-            if index.get(object_number(object) as usize).is_some() {
+            let number = prefixes.number(object);
+            if index.get(number as usize).is_some() {
                 return Err(CodecError::Reference);
             }
-            set_row(index, object, row);
+            set_row(index, number, row);
             next[least] = match least {
                 0 => of_orders.next(),
                 1 => of_fills.next(),
@@ -433,12 +439,13 @@ impl Trading {
     }
 
     fn row(&self, object: u64) -> Option<usize> {
-        self.index.get(object_number(object) as usize).map(row_of)
+        self.index.get(self.prefixes.number(object) as usize).map(row_of)
     }
 
     #[inline]
     fn set_row(&mut self, object: u64, row: usize) {
-        set_row(&mut self.index, object, row);
+        let number = self.prefixes.number(object);
+        set_row(&mut self.index, number, row);
     }
 
     fn holding(&self, wallet: WalletId, instrument: InstrumentId) -> Result<usize, usize> {
@@ -464,11 +471,11 @@ pub(super) fn tally_in(tallies: &mut Vec<(WalletId, Tally)>, wallet: WalletId) -
     &mut tallies[at].1
 }
 
-/// Records the row of an object.
+/// Records the row of an object number.
 #[inline]
-fn set_row(index: &mut Numbers, object: u64, row: usize) {
+fn set_row(index: &mut Numbers, number: u32, row: usize) {
     let entry = NonZeroU32::new(row as u32 + 1).expect("rows are counted by object numbers");
-    index.put(object_number(object) as usize, entry);
+    index.put(number as usize, entry);
 }
 
 fn row_of(entry: &NonZeroU32) -> usize {

@@ -31,6 +31,12 @@ impl Users {
         self.users.get(&id).map(|user| &**user)
     }
 
+    /// The user of this shard that an object belongs to, if it belongs to any.
+    #[inline]
+    pub fn owner_of(&self, object: u64) -> UserId {
+        self.indexes.owner_of(object)
+    }
+
     pub fn len(&self) -> usize {
         self.users.len()
     }
@@ -114,7 +120,7 @@ impl Users {
                     read ^= request.as_ref().map_or(0, |request| user.trading().warm_request(&request.client_order_id));
                     if let (Some(instrument), RequestedPrice::At(limit)) = (terms.instrument, terms.price) {
                         // The newest of its user, wherever it is stored.
-                        let id = OrderId(user.id.object(user.next_object));
+                        let id = OrderId(user.next_object_id());
                         read ^= self.indexes.resting.warm(instrument, terms.side, limit, id);
                     }
                 }
@@ -207,7 +213,7 @@ impl Users {
 
     /// An order of any user.
     pub fn order(&self, id: OrderId) -> Option<&Order> {
-        self.get(UserId::of_object(id.0))?.order(id)
+        self.get(self.owner_of(id.0))?.order(id)
     }
 
     /// Count of orders in memory: those that rest, and those that have ended and not left it.
@@ -225,7 +231,7 @@ impl Users {
         self.indexes.resting.watch(books);
     }
 
-    /// Open episodes of an instrument, in id order, so user by user.
+    /// Open episodes of an instrument, in id order.
     pub fn holders(&self, instrument: InstrumentId) -> impl Iterator<Item = PositionId> + '_ {
         self.indexes.holders.get(&instrument).into_iter().flat_map(|holders| holders.iter())
     }
@@ -236,8 +242,8 @@ impl Users {
         let mut users: Vec<UserId> = outcomes
             .iter()
             .flat_map(|outcome| self.holders(market.instrument(*outcome)))
-            .map(|position| UserId::of_object(position.0))
-            .chain(self.resting().orders_of_market(market).map(|order| UserId::of_object(order.0)))
+            .map(|position| self.owner_of(position.0))
+            .chain(self.resting().orders_of_market(market).map(|order| self.owner_of(order.0)))
             .collect();
         users.sort_unstable();
         users.dedup();
@@ -376,6 +382,10 @@ impl Users {
         }
         if !is_unlisted && !self.resting().counts_held(open()) {
             return Err("orders with a hold_reason are counted under their instruments".to_owned());
+        }
+        let mut prefixes = self.users.values().flat_map(|user| user.prefixes().map(move |prefix| (user.id, prefix)));
+        if let Some((user, prefix)) = prefixes.find(|(user, prefix)| self.owner_of(prefix.object(0)) != *user) {
+            return Err(format!("a prefix is of one user: {prefix} of user {user}"));
         }
         if let Some(user) = self.users.values().find(|user| user.watched != self.indexes.watched.contains(&user.id)) {
             return Err(format!("a user that may need a point is watched: user {}", user.id));

@@ -85,6 +85,8 @@ pub struct Placed {
 pub struct World {
     pub users: Users,
     numbers: BTreeMap<UserId, u32>,
+    /// The last prefix of a user, if it has others than its own id.
+    prefixes: BTreeMap<UserId, UserId>,
     /// Open episodes with their shares and cost.
     held: BTreeMap<(UserId, MarketId), (PositionId, u64, i64)>,
     pub ended: BTreeMap<UserId, (Vec<OrderId>, Vec<PositionId>)>,
@@ -108,7 +110,14 @@ impl World {
     fn object(&mut self, user: UserId) -> u64 {
         let number = self.numbers.get_mut(&user).expect("a user");
         *number += 1;
-        user.object(*number)
+        self.prefixes.get(&user).unwrap_or(&user).object(*number)
+    }
+
+    /// From now on the ids of a user's objects have this prefix.
+    pub fn extend(&mut self, user: UserId, prefix: UserId) {
+        let at = self.now();
+        self.apply(user, Mutation::NumbersExtended(fact::NumbersExtended { prefix, at }));
+        self.prefixes.insert(user, prefix);
     }
 
     fn apply(&mut self, user: UserId, fact: Mutation) {

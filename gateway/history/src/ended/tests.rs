@@ -43,6 +43,53 @@ fn moved_rows_are_read_as_they_were() {
     assert!(cases > 5_000);
 }
 
+/// Rows of several prefixes, granted alternately and moved in parts.
+#[test]
+fn rows_of_all_prefixes_are_read_as_they_were() {
+    let place = tempfile::tempdir().expect("a folder");
+    let mut world = world(11, 3, 40);
+    let users: Vec<UserId> = world.ended.keys().copied().collect();
+    let store = create(place.path());
+    let mut writer = store.writer(LOG);
+    let (mut left, mut prefixes, mut cases) = (Vec::new(), Vec::new(), 0);
+    for round in 0..3 {
+        for user in &users {
+            let prefix = UserId(100 + 10 * round + user.0);
+            world.extend(*user, prefix);
+            prefixes.push((*user, prefix));
+            (0..40).for_each(|_| _ = world.place_any(*user));
+        }
+        let (now, lsn) = (world.some(50), 100 * (round + 1));
+        writer.write(&world.users, &now, lsn).expect("written");
+        left.extend(now);
+        cases += check(&store, &world, &left, lsn, "after a move");
+    }
+    let now = world.all();
+    writer.write(&world.users, &now, 400).expect("written");
+    left.extend(now);
+    drop((writer, store));
+    let store = open(place.path());
+    cases += check(&store, &world, &left, 400, "opened again");
+    store.opened().expect("open").spaces.merge().expect("merged");
+    cases += check(&store, &world, &left, 400, "merged");
+    // Pages that begin or end where a prefix does.
+    for (user, prefix) in prefixes {
+        let of = store.reader(LOG).of(user, 400);
+        let hot = world.users.get(user).expect("a user");
+        let ended: Vec<OrderId> = hot.orders().iter().filter(|order| !order.is_open()).map(|order| order.id).collect();
+        for bound in [prefix, UserId(prefix.0 + 1)] {
+            let before = OrderId(bound.object(0));
+            let found: Vec<OrderId> =
+                of.orders(None, Some(before)).map(|row| row.expect("readable").order.id).collect();
+            assert_eq!(found, ended.iter().rev().copied().filter(|id| *id < before).collect::<Vec<_>>());
+            assert!(!found.is_empty());
+            cases += found.len();
+        }
+    }
+    println!("rows of all prefixes: {cases} cases");
+    assert!(cases > 5_000);
+}
+
 /// A reader of an earlier state sees what had left then.
 #[test]
 fn later_rows_are_passed_over() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::departed::Leaving;
-use crate::id::OrderId;
+use crate::id::{OBJECT_BITS, OrderId};
 use crate::mutation::packed::take_numbers;
 use crate::shard::digest;
 use crate::time::DAY;
@@ -293,12 +293,12 @@ fn facts_name_rows_that_are_there_or_have_left() {
             facts.and_then(of).is_some()
         };
         let is_fill = |fact: Fact| matches!(fact, Fact::Taken { .. } | Fact::Matched { .. });
-        let left = user.departed().expect("some left").newest_order().map_or(0, |id| object_number(id.0));
+        let left = user.departed().expect("some left").newest_order().and_then(|id| user.number_of(id.0)).unwrap_or(0);
         assert!(!changed(user.next_object, &is_fill) && !changed(user.next_object, &|fact| !is_fill(fact)));
         assert!(!changed((1 << OBJECT_BITS) - 1, &|_| true));
         assert!(changed(left, &|fact| !is_fill(fact)), "an order that left");
         // A fill that is there is not an order.
-        let newest = user.fills().last().map(|fill| object_number(fill.id.0)).filter(|fill| *fill > left);
+        let newest = user.fills().last().and_then(|fill| user.number_of(fill.id.0)).filter(|fill| *fill > left);
         assert!(newest.is_none_or(|fill| !changed(fill, &|fact| !is_fill(fact))));
         cases += 5;
     }

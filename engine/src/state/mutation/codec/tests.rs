@@ -1,7 +1,7 @@
 use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, TickSize};
 use crate::fact;
-use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, WalletId};
+use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use crate::market::mutation::MarketMutation;
 use crate::market::terms::{Asset, Category, EventTerms, Interval, Listing, MarketState, Resolution, UpDown, Venue};
 use crate::mutation::Mutation;
@@ -232,6 +232,7 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         }),
         Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
         Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
+        Mutation::NumbersExtended(fact::NumbersExtended { prefix: UserId(dice.next()), at }),
     ]
 }
 

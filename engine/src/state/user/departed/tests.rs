@@ -105,12 +105,12 @@ fn compare(hot: &State, whole: &State) {
 /// row is. The keeper forgets no request before its order leaves, so the two hash other requests.
 #[test]
 fn a_state_is_the_same_wherever_its_rows_are() {
-    let (mut left, mut cases, mut forgotten) = (0, 0, 0);
+    let (mut left, mut cases, mut forgotten, mut prefixes) = (0, 0, 0, 0);
     for seed in 0..12 {
         println!("seed {seed}");
         let mut dice = Dice(seed + 100);
         let shards_count = 1 + (seed % 3) as usize;
-        let mut sample = Sample::new(seed, 8, 6);
+        let mut sample = Sample::new(seed, 8, 6).extending(seed % 2 == 1);
         let (mut whole, mut hot, mut keeper) = (State::new(1), State::new(shards_count), State::new(1));
         for turn in 0..1_500 {
             let (owner, facts) = sample.record();
@@ -155,9 +155,12 @@ fn a_state_is_the_same_wherever_its_rows_are() {
             }
             cases += 1;
         }
+        prefixes += whole.users[0].iter().map(|user| user.granted_prefixes().len()).sum::<usize>();
     }
-    println!("rows that left: {cases} cases, {left} rows, {forgotten} requests before their orders");
-    assert!(left > 5_000 && forgotten > 100);
+    println!(
+        "rows that left: {cases} cases, {left} rows, {forgotten} requests before their orders, {prefixes} prefixes"
+    );
+    assert!(left > 5_000 && forgotten > 100 && prefixes > 50);
 }
 
 fn requests(state: &State) -> usize {

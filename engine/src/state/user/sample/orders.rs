@@ -43,7 +43,7 @@ pub(super) fn place(
     ]);
     let immediate = time_in_force.immediate();
     let client_order_id = dice.maybe(|dice| format!("{}-{}", dice.text(), user.orders.len()));
-    let order = OrderId(owner.object(user.number()));
+    let order = OrderId(user.object(owner));
     let terms = OrderTerms {
         time_in_force,
         expiration: (time_in_force == TimeInForce::Gtd).then(|| at.plus(HOUR)),
@@ -153,9 +153,9 @@ fn fill(
         _ => notional_half_up(exact_notional(known.limit, Qty(qty))),
     };
     let fee = if maker { Cash::ZERO } else { Cash(notional.0 / 20 / 10 * 10) };
-    let trade = TradeId(owner.object(user.number()));
+    let trade = TradeId(user.object(owner));
     let held = user.held(known.wallet, known.instrument);
-    let position = held.unwrap_or_else(|| PositionId(owner.object(user.number())));
+    let position = held.unwrap_or_else(|| PositionId(user.object(owner)));
     let entry = user.positions.entry(position).or_insert(ModelPosition {
         wallet: known.wallet,
         instrument: known.instrument,

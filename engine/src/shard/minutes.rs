@@ -255,7 +255,8 @@ struct Rest {
 
 impl Rest {
     /// For some wallets of a user, in id order. Positions are in the order of their opening, so only the newest in memory
-    /// are read, one page at most: a wallet that may have moved before counts as moved.
+    /// are read, one page at most: a wallet that may have moved before counts as moved. Of positions that have left memory
+    /// it is known when the last one of a wallet was opened.
     fn of<'a>(user: &User, wallets: impl Iterator<Item = &'a Wallet>, now: Timestamp) -> Vec<Rest> {
         let rest = |wallet: &Wallet| {
             let last = user.last_point(wallet);
@@ -288,10 +289,11 @@ impl Rest {
             }
         }
         let unseen = newest.next().map(|unseen| unseen.opened_at);
-        let departed = user.departed().and_then(|departed| departed.opened_at());
-        if let Some(opened_at) = unseen.max(departed) {
-            let may_have_moved = |rest: &&mut Rest| rest.from <= opened_at && has_traded(rest);
-            rests.iter_mut().filter(may_have_moved).for_each(|rest| rest.note_move(rest.from));
+        for rest in rests.iter_mut().filter(|rest| has_traded(rest)) {
+            let departed = user.departed().and_then(|departed| departed.opened_at(rest.wallet));
+            if unseen.max(departed).is_some_and(|opened_at| opened_at >= rest.from) {
+                rest.note_move(rest.from);
+            }
         }
         rests
     }

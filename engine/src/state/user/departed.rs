@@ -34,7 +34,8 @@ pub struct DepartedRows {
     ends: Vec<(WalletId, Ends)>,
     newest: Timestamp,
     moved_at: Timestamp,
-    opened_at: Timestamp,
+    /// When the last of the positions of each wallet was opened, in wallet order.
+    opened: Vec<(WalletId, Timestamp)>,
     /// The first day on which one of the orders or positions ended.
     ended_from: Option<UtcDay>,
     newest_order: u64,
@@ -109,9 +110,9 @@ impl DepartedRows {
         (self.moved_at != Timestamp(0)).then_some(self.moved_at)
     }
 
-    /// When the last of these positions was opened.
-    pub fn opened_at(&self) -> Option<Timestamp> {
-        (self.opened_at != Timestamp(0)).then_some(self.opened_at)
+    /// When the last of these positions of a wallet was opened; `None`: it has none.
+    pub fn opened_at(&self, wallet: WalletId) -> Option<Timestamp> {
+        self.opened.binary_search_by_key(&wallet, |(of, _)| *of).ok().map(|at| self.opened[at].1)
     }
 
     /// Whether some of these orders or positions ended before a day.
@@ -162,7 +163,8 @@ impl DepartedRows {
         self.positions += 1;
         self.newest_position = self.newest_position.max(position.id.0);
         position.closed_at.into_iter().for_each(|at| self.note_end(at));
-        self.opened_at = self.opened_at.max(position.opened_at);
+        let opened_at = opened_in(&mut self.opened, position.wallet);
+        *opened_at = position.opened_at.max(*opened_at);
         let settled_at = position.settlement.as_ref().map(|settled| settled.at);
         for at in [Some(position.opened_at), position.closed_at, settled_at].into_iter().flatten() {
             self.newest = self.newest.max(at);
@@ -182,6 +184,16 @@ fn ends_in(ends: &mut Vec<(WalletId, Ends)>, wallet: WalletId) -> &mut Ends {
         at
     });
     &mut ends[at].1
+}
+
+/// The time of a wallet in a list in wallet order.
+fn opened_in(opened: &mut Vec<(WalletId, Timestamp)>, wallet: WalletId) -> &mut Timestamp {
+    let at = opened.binary_search_by_key(&wallet, |(of, _)| *of).unwrap_or_else(|at| {
+        opened.reserve_exact(1);
+        opened.insert(at, (wallet, Timestamp::default()));
+        at
+    });
+    &mut opened[at].1
 }
 
 impl Users {
@@ -317,12 +329,13 @@ impl Trading {
 pub(crate) type Runs = [Vec<Range<usize>>; 3];
 
 /// Counts, times and ids of the section of a snapshot.
-const FIGURES_COUNT: usize = 11;
+const FIGURES_COUNT: usize = 10;
 
 impl User {
     /// Appends the section of a snapshot: the sum, then lists of numbers. They are counts, times and object numbers of
-    /// [`DepartedRows`]; four for each wallet; seven for each wallet with orders; for orders, fills and positions the runs of rows that are there, each as
-    /// its distance from the run before it and its length, because rows refer to others by number.
+    /// [`DepartedRows`]; four for each wallet; seven for each wallet with orders; for orders, fills and positions the
+    /// runs of rows that are there, each as its distance from the run before it and its length, because rows refer to
+    /// others by number; two for each wallet with positions.
     pub(crate) fn put_departed(&self, departed: &DepartedRows, out: &mut Vec<u8>) {
         let DepartedRows {
             sum,
@@ -334,7 +347,7 @@ impl User {
             ends,
             newest,
             moved_at,
-            opened_at,
+            opened,
             ended_from,
             newest_order,
             newest_fill,
@@ -347,9 +360,9 @@ impl User {
         let [orders, fills, positions, requests] = counts;
         let [order, fill, position] = ids;
         let ended_from = u64::from(ended_from.unwrap_or_default().0);
-        let (newest, moved_at, opened_at) = (newest.0, moved_at.0, opened_at.0);
+        let (newest, moved_at) = (newest.0, moved_at.0);
         let figures: [u64; FIGURES_COUNT] =
-            [orders, fills, positions, requests, newest, moved_at, opened_at, ended_from, order, fill, position];
+            [orders, fills, positions, requests, newest, moved_at, ended_from, order, fill, position];
         put_numbers(figures.into_iter(), &mut packer);
         let of_wallets: Vec<u64> = tallies
             .iter()
@@ -369,6 +382,9 @@ impl User {
         for runs in [steps(orders), steps(fills), steps(positions)] {
             put_numbers(runs.into_iter(), &mut packer);
         }
+        let opened: Vec<u64> =
+            opened.iter().flat_map(|(wallet, at)| [u64::from(object_number(wallet.0)), at.0]).collect();
+        put_numbers(opened.into_iter(), &mut packer);
         packer.end();
     }
 }
@@ -387,8 +403,7 @@ impl DepartedRows {
     ) -> Result<(DepartedRows, Runs), CodecError> {
         let sum = Sum::of_bytes(&Bytes::take(input)?);
         let figures = <[u64; FIGURES_COUNT]>::try_from(take_numbers(input)?).map_err(|_| CodecError::Length)?;
-        let [orders, fills, positions, requests, newest, moved_at, opened_at, ended_from, order, fill, position] =
-            figures;
+        let [orders, fills, positions, requests, newest, moved_at, ended_from, order, fill, position] = figures;
         let count = |count: u64| u32::try_from(count).ok().filter(|count| *count < 1 << OBJECT_BITS);
         let counted = |of: u64| count(of).ok_or(CodecError::Reference);
         // 0 is not an object's number.
@@ -407,7 +422,7 @@ impl DepartedRows {
             ends: Vec::new(),
             newest: Timestamp(newest),
             moved_at: Timestamp(moved_at),
-            opened_at: Timestamp(opened_at),
+            opened: Vec::new(),
             ended_from: Some(UtcDay(u32::try_from(ended_from).map_err(|_| CodecError::Reference)?)),
             newest_order: id(order, orders)?,
             newest_fill: id(fill, fills)?,
@@ -446,7 +461,6 @@ impl DepartedRows {
             && sums[1] <= positions;
         let newest = departed.newest;
         let is_after = newest < departed.moved_at
-            || newest < departed.opened_at
             || departed.ended_from.is_some_and(|first| first > newest.day());
         if !fits || !rest.is_empty() || is_after {
             return Err(CodecError::Reference);
@@ -455,6 +469,19 @@ impl DepartedRows {
         let mut runs = Runs::default();
         for ((runs, departed), there) in runs.iter_mut().zip(ends).zip(there) {
             *runs = taken_runs(input, there, departed + there)?;
+        }
+        let opened = take_numbers(input)?;
+        let (opened, rest) = opened.as_chunks::<2>();
+        for [wallet, at] in opened {
+            let (wallet, at) = (WalletId(id(*wallet, 1)?), Timestamp(*at));
+            if departed.opened.last().is_some_and(|(last, _)| *last >= wallet) || at > newest {
+                return Err(CodecError::Reference);
+            }
+            departed.opened.push((wallet, at));
+        }
+        let wallets_count = departed.opened.len();
+        if !rest.is_empty() || wallets_count > ends[2] || (wallets_count == 0) != (ends[2] == 0) {
+            return Err(CodecError::Reference);
         }
         Ok((departed, runs))
     }

@@ -158,7 +158,7 @@ fn a_section_that_contradicts_itself_is_refused() {
         std::iter::from_fn(|| (!input.is_empty()).then(|| take_numbers(&mut input).expect("just written"))).collect()
     };
     let lists = lists_of(&section[32..]);
-    assert_eq!((lists.len(), lists[0].len()), (6, 11));
+    assert_eq!((lists.len(), lists[0].len()), (7, 10));
     let with = |lists: &[Vec<u64>]| {
         let mut bytes = bytes[..begin + 32].to_vec();
         let mut packer = Packer::onto(&mut bytes);
@@ -180,14 +180,13 @@ fn a_section_that_contradicts_itself_is_refused() {
         figure("one position fewer", 2, 0),
         figure("more requests than orders", 3, lists[0][0] + 1),
         figure("fills after the newest time", 5, lists[0][4] + 1),
-        figure("an opening after the newest time", 6, lists[0][4] + 1),
-        figure("a first end after the newest time", 7, lists[0][4] / DAY + 1),
-        figure("a day beyond 32 bits", 7, 1 << 32),
-        figure("no newest order", 8, 0),
-        figure("an order of the future", 8, next),
-        figure("no newest fill", 9, 0),
-        figure("a fill of the future", 9, next),
-        figure("a position of the future", 10, 1 << OBJECT_BITS),
+        figure("a first end after the newest time", 6, lists[0][4] / DAY + 1),
+        figure("a day beyond 32 bits", 6, 1 << 32),
+        figure("no newest order", 7, 0),
+        figure("an order of the future", 7, next),
+        figure("no newest fill", 8, 0),
+        figure("a fill of the future", 8, next),
+        figure("a position of the future", 9, 1 << OBJECT_BITS),
         ("a figure is missing", Box::new(|lists| _ = lists[0].pop())),
         ("a figure is too many", Box::new(|lists| lists[0].push(1))),
         ("a wallet is missing", Box::new(|lists| lists[1].clear())),
@@ -235,6 +234,26 @@ fn a_section_that_contradicts_itself_is_refused() {
             }),
         ),
         ("fills elsewhere", Box::new(|lists| lists[4][0] += 1)),
+        ("a wallet with positions is missing", Box::new(|lists| lists[6].clear())),
+        ("a wallet with positions is cut", Box::new(|lists| _ = lists[6].pop())),
+        ("a wallet with positions without number", Box::new(|lists| lists[6][0] = 0)),
+        ("a wallet with positions of the future", Box::new(move |lists| lists[6][0] = next)),
+        ("an opening after the newest time", Box::new(|lists| lists[6][1] = lists[0][4] + 1)),
+        (
+            "the same wallet with positions again",
+            Box::new(|lists| {
+                let again = lists[6][..2].to_vec();
+                lists[6].extend(again);
+            }),
+        ),
+        (
+            "more wallets with positions than positions",
+            Box::new(|lists| {
+                let last = lists[6][lists[6].len() - 2];
+                let positions = lists[0][2];
+                lists[6].extend((1..=positions).flat_map(|nth| [last + nth, 1]));
+            }),
+        ),
         ("one list more", Box::new(|lists| lists.push(vec![1]))),
         ("a list is missing", Box::new(|lists| _ = lists.pop())),
     ];

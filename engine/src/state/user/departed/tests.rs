@@ -69,6 +69,9 @@ fn compare(hot: &State, whole: &State) {
         );
         for wallet in &user.wallets {
             assert_eq!(user.trading().tally(wallet.id), twin.trading().tally(wallet.id));
+            let left = twin.positions().iter().filter(|held| user.position(held.id).is_none());
+            let opened = left.filter(|held| held.wallet == wallet.id).map(|held| held.opened_at).max();
+            assert_eq!(user.departed().and_then(|departed| departed.opened_at(wallet.id)), opened);
         }
         let departed = user.departed();
         let count = |count: fn(&DepartedRows) -> u32| departed.map_or(0, count) as usize;

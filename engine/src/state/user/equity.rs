@@ -6,7 +6,7 @@
 //! opened ───────── days: the last point of a UTC day ───────── hours: all points ──────► now
 //! ```
 //!
-//! All of them stay in memory (gateway/docs/history.md §9 says why), packed: see [`Points`].
+//! All of them stay in memory (gateway/docs/history.md §9 says why), packed (`points`).
 
 use super::points::Points;
 use super::{User, Wallet};
@@ -211,6 +211,7 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::Bytes;
     use crate::user::sample::Dice;
 
     fn point(hour: u32) -> Point {
@@ -279,6 +280,9 @@ mod tests {
                     cases += 1;
                 }
             }
+            let mut snapshot = Vec::new();
+            equity.put(&mut snapshot);
+            assert!(snapshot.len() <= 71 << 10, "{} bytes in a snapshot", snapshot.len());
             let kept = equity.points().count();
             println!("{kept} points, {step} hours apart, changes up to {change}: {most} bytes");
             assert_eq!(kept, points_count);

@@ -293,6 +293,28 @@ mod tests {
         assert!(longest > 300);
     }
 
+    /// Of bytes that no build wrote a list is read or refused, in time and memory of their count.
+    #[test]
+    fn a_wrong_count_of_points_is_refused() {
+        let points: Vec<Point> = (1..=70).map(|hour| Point { hour, ..Point::default() }).collect();
+        let whole = bytes_of(points.len(), points.iter());
+        let mut cases = 0;
+        for len in 0..whole.len() {
+            assert!(Points::take(&mut &whole[..len]).is_err(), "cut at {len}");
+            cases += 1;
+        }
+        for count in [71, 1 << 20, u64::MAX] {
+            let mut wrong = whole.clone();
+            wrong[..8].copy_from_slice(&count.to_le_bytes());
+            let mut found = None;
+            let info = allocation_counter::measure(|| found = Some(Points::take(&mut &wrong[..]).is_err()));
+            assert_eq!(found, Some(true), "{count} points");
+            assert!(info.bytes_max < 16 << 10, "{} bytes for {count} points", info.bytes_max);
+            cases += 1;
+        }
+        println!("lists of points that are refused: {cases} cases");
+    }
+
     #[test]
     fn the_bytes_of_steps_are_golden() {
         let from = Point { hour: 500_000, cash: Cash(9_960_000_000), value: Cash(39_000_000), baseline: Cash(7) };

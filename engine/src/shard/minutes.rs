@@ -254,9 +254,9 @@ struct Rest {
 }
 
 impl Rest {
-    /// For some wallets of a user, in id order. Positions are in the order of their opening, so only the newest in memory
-    /// are read, one page at most: a wallet that may have moved before counts as moved. Of positions that have left memory
-    /// it is known when the last one of a wallet was opened.
+    /// For some wallets of a user, in id order. When the last position of each wallet was opened is known. If that is after
+    /// its last full hour, it may have moved before, too: positions are in the order of their opening, so only the newest in
+    /// memory are read, one page at most, and a wallet with others since then counts as moved from that hour on.
     fn of<'a>(user: &User, wallets: impl Iterator<Item = &'a Wallet>, now: Timestamp) -> Vec<Rest> {
         let rest = |wallet: &Wallet| {
             let last = user.last_point(wallet);
@@ -279,19 +279,20 @@ impl Rest {
                 rests[row].note_move(held.opened_at);
             }
         }
-        let has_traded = |rest: &Rest| user.trading().tally(rest.wallet).fills > 0;
-        let traded = rests.iter().filter(|rest| has_traded(rest));
-        let Some(earliest) = traded.map(|rest| rest.from).min() else { return rests };
+        let tally = |rest: &Rest| user.trading().tally(rest.wallet);
+        let has_opened = |rest: &Rest| tally(rest).fills > 0 && tally(rest).opened_at >= rest.from;
+        let opened = rests.iter().filter(|rest| has_opened(rest));
+        let Some(earliest) = opened.map(|rest| rest.from).min() else { return rests };
         let mut newest = user.positions().iter().rev().take_while(|held| held.opened_at >= earliest);
         for held in newest.by_ref().take(POSITIONS_VALUED_PER_TURN_MAX) {
             if let Some(row) = row_of(&rests, held.wallet).filter(|row| rests[*row].from <= held.opened_at) {
                 rests[row].note_move(held.opened_at);
             }
         }
-        let unseen = newest.next().map(|unseen| unseen.opened_at);
-        for rest in rests.iter_mut().filter(|rest| has_traded(rest)) {
-            let departed = user.departed().and_then(|departed| departed.opened_at(rest.wallet));
-            if unseen.max(departed).is_some_and(|opened_at| opened_at >= rest.from) {
+        let unseen = newest.next().map(|unseen| unseen.opened_at).unwrap_or_default();
+        for rest in rests.iter_mut().filter(|rest| has_opened(rest)) {
+            let departed = user.departed().map(|departed| departed.tally(rest.wallet).opened_at);
+            if unseen.max(departed.unwrap_or_default()) >= rest.from {
                 rest.note_move(rest.from);
             }
         }

@@ -4,7 +4,7 @@
 //! Leaving is not a fact: it changes no answer and not the digest, and a replay from nothing keeps all rows. Which rows may
 //! leave says [`Users::leaving`].
 
-use super::trading::{Tally, Trading, tally_in};
+use super::trading::{Tally, Trading, tally_in, tally_of};
 use super::{Position, RowCounts, User, Users};
 use crate::bytes::{Bytes, CodecError};
 use crate::canonical::{RowHashes, Sum};
@@ -34,8 +34,6 @@ pub struct DepartedRows {
     ends: Vec<(WalletId, Ends)>,
     newest: Timestamp,
     moved_at: Timestamp,
-    /// When the last of the positions of each wallet was opened, in wallet order.
-    opened: Vec<(WalletId, Timestamp)>,
     /// The first day on which one of the orders or positions ended.
     ended_from: Option<UtcDay>,
     newest_order: u64,
@@ -110,9 +108,9 @@ impl DepartedRows {
         (self.moved_at != Timestamp(0)).then_some(self.moved_at)
     }
 
-    /// When the last of these positions of a wallet was opened; `None`: it has none.
-    pub fn opened_at(&self, wallet: WalletId) -> Option<Timestamp> {
-        self.opened.binary_search_by_key(&wallet, |(of, _)| *of).ok().map(|at| self.opened[at].1)
+    /// Totals of a wallet.
+    pub(crate) fn tally(&self, wallet: WalletId) -> Tally {
+        tally_of(&self.tallies, wallet)
     }
 
     /// Whether some of these orders or positions ended before a day.
@@ -163,15 +161,15 @@ impl DepartedRows {
         self.positions += 1;
         self.newest_position = self.newest_position.max(position.id.0);
         position.closed_at.into_iter().for_each(|at| self.note_end(at));
-        let opened_at = opened_in(&mut self.opened, position.wallet);
-        *opened_at = position.opened_at.max(*opened_at);
         let settled_at = position.settlement.as_ref().map(|settled| settled.at);
         for at in [Some(position.opened_at), position.closed_at, settled_at].into_iter().flatten() {
             self.newest = self.newest.max(at);
         }
         self.moved_at = self.moved_at.max(position.closed_at.unwrap_or_default());
+        let tally = tally_in(&mut self.tallies, position.wallet);
+        tally.note_opened(position.opened_at);
         if position.has_known_exit() {
-            tally_in(&mut self.tallies, position.wallet).note_closed(position.has_won());
+            tally.note_closed(position.has_won());
         }
     }
 }
@@ -184,16 +182,6 @@ fn ends_in(ends: &mut Vec<(WalletId, Ends)>, wallet: WalletId) -> &mut Ends {
         at
     });
     &mut ends[at].1
-}
-
-/// The time of a wallet in a list in wallet order.
-fn opened_in(opened: &mut Vec<(WalletId, Timestamp)>, wallet: WalletId) -> &mut Timestamp {
-    let at = opened.binary_search_by_key(&wallet, |(of, _)| *of).unwrap_or_else(|at| {
-        opened.reserve_exact(1);
-        opened.insert(at, (wallet, Timestamp::default()));
-        at
-    });
-    &mut opened[at].1
 }
 
 impl Users {
@@ -333,9 +321,9 @@ const FIGURES_COUNT: usize = 10;
 
 impl User {
     /// Appends the section of a snapshot: the sum, then lists of numbers. They are counts, times and object numbers of
-    /// [`DepartedRows`]; four for each wallet; seven for each wallet with orders; for orders, fills and positions the
-    /// runs of rows that are there, each as its distance from the run before it and its length, because rows refer to
-    /// others by number; two for each wallet with positions.
+    /// [`DepartedRows`]; five for each wallet; seven for each wallet with orders; for orders, fills and positions the runs
+    /// of rows that are there, each as its distance from the run before it and its length, because rows refer to others by
+    /// number.
     pub(crate) fn put_departed(&self, departed: &DepartedRows, out: &mut Vec<u8>) {
         let DepartedRows {
             sum,
@@ -347,7 +335,6 @@ impl User {
             ends,
             newest,
             moved_at,
-            opened,
             ended_from,
             newest_order,
             newest_fill,
@@ -367,8 +354,9 @@ impl User {
         let of_wallets: Vec<u64> = tallies
             .iter()
             .flat_map(|(wallet, tally)| {
-                let Tally { fills, closed, won } = *tally;
-                [object_number(wallet.0), fills, closed, won].map(u64::from)
+                let Tally { fills, closed, won, opened_at } = *tally;
+                let [wallet, fills, closed, won] = [object_number(wallet.0), fills, closed, won].map(u64::from);
+                [wallet, fills, closed, won, opened_at.0]
             })
             .collect();
         put_numbers(of_wallets.into_iter(), &mut packer);
@@ -382,9 +370,6 @@ impl User {
         for runs in [steps(orders), steps(fills), steps(positions)] {
             put_numbers(runs.into_iter(), &mut packer);
         }
-        let opened: Vec<u64> =
-            opened.iter().flat_map(|(wallet, at)| [u64::from(object_number(wallet.0)), at.0]).collect();
-        put_numbers(opened.into_iter(), &mut packer);
         packer.end();
     }
 }
@@ -422,23 +407,25 @@ impl DepartedRows {
             ends: Vec::new(),
             newest: Timestamp(newest),
             moved_at: Timestamp(moved_at),
-            opened: Vec::new(),
             ended_from: Some(UtcDay(u32::try_from(ended_from).map_err(|_| CodecError::Reference)?)),
             newest_order: id(order, orders)?,
             newest_fill: id(fill, fills)?,
             newest_position: id(position, positions)?,
         };
         let of_wallets = take_numbers(input)?;
-        let (of_wallets, rest) = of_wallets.as_chunks::<4>();
-        let mut sums = [0_u64; 2];
-        for [wallet, fills, closed, won] in of_wallets {
+        let (of_wallets, rest) = of_wallets.as_chunks::<5>();
+        let (mut sums, mut opened) = ([0_u64; 2], 0);
+        for [wallet, fills, closed, won, opened_at] in of_wallets {
             let wallet = WalletId(id(*wallet, 1)?);
-            let tally = Tally { fills: counted(*fills)?, closed: counted(*closed)?, won: counted(*won)? };
+            let [fills_count, closed_count, won] = [counted(*fills)?, counted(*closed)?, counted(*won)?];
+            let opened_at = Timestamp(*opened_at);
+            let tally = Tally { fills: fills_count, closed: closed_count, won, opened_at };
             let ascends = departed.tallies.last().is_none_or(|(last, _)| *last < wallet);
             if !ascends || tally.won > tally.closed || tally == Tally::default() {
                 return Err(CodecError::Reference);
             }
             sums = [sums[0] + fills, sums[1] + closed];
+            opened += u64::from(opened_at != Timestamp(0));
             departed.tallies.push((wallet, tally));
         }
         let ends = take_numbers(input)?;
@@ -458,9 +445,11 @@ impl DepartedRows {
             && departed.has_rows()
             && requests <= orders
             && sums[0] == fills
-            && sums[1] <= positions;
+            && sums[1] <= positions
+            && opened <= positions;
         let newest = departed.newest;
         let is_after = newest < departed.moved_at
+            || departed.tallies.iter().any(|(_, tally)| tally.opened_at > newest)
             || departed.ended_from.is_some_and(|first| first > newest.day());
         if !fits || !rest.is_empty() || is_after {
             return Err(CodecError::Reference);
@@ -469,19 +458,6 @@ impl DepartedRows {
         let mut runs = Runs::default();
         for ((runs, departed), there) in runs.iter_mut().zip(ends).zip(there) {
             *runs = taken_runs(input, there, departed + there)?;
-        }
-        let opened = take_numbers(input)?;
-        let (opened, rest) = opened.as_chunks::<2>();
-        for [wallet, at] in opened {
-            let (wallet, at) = (WalletId(id(*wallet, 1)?), Timestamp(*at));
-            if departed.opened.last().is_some_and(|(last, _)| *last >= wallet) || at > newest {
-                return Err(CodecError::Reference);
-            }
-            departed.opened.push((wallet, at));
-        }
-        let wallets_count = departed.opened.len();
-        if !rest.is_empty() || wallets_count > ends[2] || (wallets_count == 0) != (ends[2] == 0) {
-            return Err(CodecError::Reference);
         }
         Ok((departed, runs))
     }

@@ -158,7 +158,7 @@ fn a_section_that_contradicts_itself_is_refused() {
         std::iter::from_fn(|| (!input.is_empty()).then(|| take_numbers(&mut input).expect("just written"))).collect()
     };
     let lists = lists_of(&section[32..]);
-    assert_eq!((lists.len(), lists[0].len()), (7, 10));
+    assert_eq!((lists.len(), lists[0].len()), (6, 10));
     let with = |lists: &[Vec<u64>]| {
         let mut bytes = bytes[..begin + 32].to_vec();
         let mut packer = Packer::onto(&mut bytes);
@@ -196,12 +196,20 @@ fn a_section_that_contradicts_itself_is_refused() {
         ("other fills of a wallet", Box::new(|lists| lists[1][1] += 1)),
         ("more closed than positions", Box::new(|lists| lists[1][2] += 1 << 20)),
         ("more won than closed", Box::new(|lists| lists[1][3] = lists[1][2] + 1)),
-        ("a wallet without rows", Box::new(move |lists| lists[1].extend([next - 1, 0, 0, 0]))),
+        ("an opening after the newest time", Box::new(|lists| lists[1][4] = lists[0][4] + 1)),
+        (
+            "more wallets that opened than positions",
+            Box::new(move |lists| {
+                let first = next - (lists[0][2] + 1);
+                lists[1].extend((first..next).flat_map(|wallet| [wallet, 0, 0, 0, 1]));
+            }),
+        ),
+        ("a wallet without rows", Box::new(move |lists| lists[1].extend([next - 1, 0, 0, 0, 0]))),
         (
             "the same wallet again",
             Box::new(|lists| {
                 let first = lists[1][0];
-                lists[1].extend([first, 0, 0, 0]);
+                lists[1].extend([first, 0, 0, 0, 1]);
             }),
         ),
         ("a wallet with orders is missing", Box::new(|lists| lists[2].clear())),
@@ -234,26 +242,6 @@ fn a_section_that_contradicts_itself_is_refused() {
             }),
         ),
         ("fills elsewhere", Box::new(|lists| lists[4][0] += 1)),
-        ("a wallet with positions is missing", Box::new(|lists| lists[6].clear())),
-        ("a wallet with positions is cut", Box::new(|lists| _ = lists[6].pop())),
-        ("a wallet with positions without number", Box::new(|lists| lists[6][0] = 0)),
-        ("a wallet with positions of the future", Box::new(move |lists| lists[6][0] = next)),
-        ("an opening after the newest time", Box::new(|lists| lists[6][1] = lists[0][4] + 1)),
-        (
-            "the same wallet with positions again",
-            Box::new(|lists| {
-                let again = lists[6][..2].to_vec();
-                lists[6].extend(again);
-            }),
-        ),
-        (
-            "more wallets with positions than positions",
-            Box::new(|lists| {
-                let last = lists[6][lists[6].len() - 2];
-                let positions = lists[0][2];
-                lists[6].extend((1..=positions).flat_map(|nth| [last + nth, 1]));
-            }),
-        ),
         ("one list more", Box::new(|lists| lists.push(vec![1]))),
         ("a list is missing", Box::new(|lists| _ = lists.pop())),
     ];

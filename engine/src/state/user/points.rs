@@ -280,9 +280,12 @@ mod tests {
                     };
                     let until = points.since(hour).take_while(|point| point.hour <= hour).last();
                     assert_eq!(until, model.iter().rev().find(|point| point.hour <= hour).copied(), "hour {hour}");
-                    assert!(points.since(hour).skip_while(|point| point.hour <= hour).eq(
-                        model.iter().copied().filter(|point| point.hour > hour)
-                    ));
+                    assert!(
+                        points
+                            .since(hour)
+                            .skip_while(|point| point.hour <= hour)
+                            .eq(model.iter().copied().filter(|point| point.hour > hour))
+                    );
                     let before = points.since(hour).take_while(|point| point.hour <= hour).count();
                     assert!(before <= BLOCK_POINTS as usize, "{before} points before hour {hour}");
                     cases += 1;
@@ -324,7 +327,10 @@ mod tests {
             (Point { hour: 500_001, value: Cash(39_000_001), ..from }, &[4, 2]),
             (Point { hour: 500_003, cash: Cash(9_959_999_999), ..from }, &[3, 6, 1]),
             (Point { hour: 500_001, baseline: Cash(-57), ..from }, &[8, 127]),
-            (Point { hour: 500_000, cash: Cash(9_960_000_064), value: Cash(0), ..from }, &[7, 0, 128, 1, 255, 222, 152, 37]),
+            (
+                Point { hour: 500_000, cash: Cash(9_960_000_064), value: Cash(0), ..from },
+                &[7, 0, 128, 1, 255, 222, 152, 37],
+            ),
         ];
         for (to, expected) in &rows {
             let mut out = Vec::new();

@@ -257,8 +257,9 @@ struct Rest {
 }
 
 impl Rest {
-    /// For some wallets of a user, in id order. Positions are in the order of their opening, so only the newest in memory
-    /// are read, one page at most: a wallet that may have moved before counts as moved.
+    /// For some wallets of a user, in id order. When the last position of each wallet was opened is known. If that is after
+    /// its last full hour, it may have moved before, too: positions are in the order of their opening, so only the newest in
+    /// memory are read, one page at most, and a wallet with others since then counts as moved from that hour on.
     fn of<'a>(user: &User, wallets: impl Iterator<Item = &'a Wallet>, now: Timestamp) -> Vec<Rest> {
         let rest = |wallet: &Wallet| {
             let last = user.last_point(wallet);
@@ -281,20 +282,22 @@ impl Rest {
                 rests[row].note_move(held.opened_at);
             }
         }
-        let has_traded = |rest: &Rest| user.trading().tally(rest.wallet).fills > 0;
-        let traded = rests.iter().filter(|rest| has_traded(rest));
-        let Some(earliest) = traded.map(|rest| rest.from).min() else { return rests };
+        let tally = |rest: &Rest| user.trading().tally(rest.wallet);
+        let has_opened = |rest: &Rest| tally(rest).fills > 0 && tally(rest).opened_at >= rest.from;
+        let opened = rests.iter().filter(|rest| has_opened(rest));
+        let Some(earliest) = opened.map(|rest| rest.from).min() else { return rests };
         let mut newest = user.positions().iter().rev().take_while(|held| held.opened_at >= earliest);
         for held in newest.by_ref().take(POSITIONS_VALUED_PER_TURN_MAX) {
             if let Some(row) = row_of(&rests, held.wallet).filter(|row| rests[*row].from <= held.opened_at) {
                 rests[row].note_move(held.opened_at);
             }
         }
-        let unseen = newest.next().map(|unseen| unseen.opened_at);
-        let departed = user.departed().and_then(|departed| departed.opened_at());
-        if let Some(opened_at) = unseen.max(departed) {
-            let may_have_moved = |rest: &&mut Rest| rest.from <= opened_at && has_traded(rest);
-            rests.iter_mut().filter(may_have_moved).for_each(|rest| rest.note_move(rest.from));
+        let unseen = newest.next().map(|unseen| unseen.opened_at).unwrap_or_default();
+        for rest in rests.iter_mut().filter(|rest| has_opened(rest)) {
+            let departed = user.departed().map(|departed| departed.tally(rest.wallet).opened_at);
+            if unseen.max(departed.unwrap_or_default()) >= rest.from {
+                rest.note_move(rest.from);
+            }
         }
         rests
     }

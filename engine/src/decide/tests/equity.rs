@@ -2,6 +2,7 @@
 //! same by the minute while it is followed.
 
 use super::show::text;
+use super::store::Store;
 use super::world::{START, World};
 use crate::command::{Answer, Command, Query, Wallets};
 use crate::time::Timestamp;
@@ -357,15 +358,11 @@ fn followed_wallets_change_neither_log_nor_state() {
     assert_eq!(with_queries, without);
 }
 
-/// A wallet without changes is not followed; if too many positions changed since to show that, its curve starts over.
+/// A wallet without changes is not followed, however many positions of another wallet changed since.
 #[test]
-fn an_unchanged_wallet_is_recognised_within_a_page_of_positions() {
+fn an_unchanged_wallet_is_recognised_beside_one_with_many_positions() {
     let mut cases = 0;
-    for (episodes, expected) in [
-        (0, "60-62: 9999.8 + 0 of 10000"),
-        (1_000, "60-62: 9999.8 + 0 of 10000"),
-        (1_001, "60: 9999.8 + 0 of 10000 | 62: 9999.8 + 0 of 10000"),
-    ] {
+    for episodes in [0, 1_000, 1_001, 2_500] {
         let mut world = World::of("market 0 geopolitics 0.01");
         for line in [
             "plan pro",
@@ -392,12 +389,71 @@ fn an_unchanged_wallet_is_recognised_within_a_page_of_positions() {
         for line in ["wait 120s", "restart", "cycle"] {
             world.act(line);
         }
-        assert_eq!(world.act("minutes 3"), expected, "{episodes} episodes");
+        assert_eq!(world.act("minutes 3"), "60-62: 9999.8 + 0 of 10000", "{episodes} episodes");
         // The MAIN wallet never traded, so it is always unchanged.
         assert_eq!(world.act("minutes 1"), "16-62: 1000 + 0 of 1000");
         cases += 1;
     }
     println!("unchanged wallets: {cases} cases");
+}
+
+/// Rows that have left memory, and those after a page of positions, hide the moves of their own wallet only.
+#[test]
+fn a_wallet_is_unchanged_when_rows_of_another_one_have_left() {
+    let (unchanged, unknown) = ("60-62: 9999.8 + 0 of 10000", "60: 9999.8 + 0 of 10000 | 62: 9999.6 + 0 of 10000");
+    let mut cases = 0;
+    // (trades after the full hour: the wallet, how many; whether all rows leave; minutes of wallet 3)
+    for (trades, leave, expected) in [
+        (&[][..], true, unchanged),
+        (&[(2, 1)], true, unchanged),
+        (&[(2, 30)], true, unchanged),
+        (&[(3, 1)], true, unknown),
+        (&[(2, 1), (3, 1), (2, 1)], true, unknown),
+        (&[(3, 1), (2, 1_001)], false, unknown),
+        (&[(3, 1), (2, 1_001)], true, unknown),
+    ] {
+        let mut world = World::of("market 0 geopolitics 0.01");
+        for line in [
+            "plan pro",
+            "market 0 geopolitics 0.01",
+            "flag book_impact_depletion off",
+            "book Y bids 0.38x1000 asks 0.40x1000",
+            "cycle",
+            "wallet open",
+            "buy Y 10 market 0.50 from=3",
+            "sell Y 10 market 0.01 from=3",
+            "buy Y 10 market 0.50 from=2",
+            "sell Y 10 market 0.01 from=2",
+            "wait 45m",
+            "turn",
+            "book Y bids 0.38x1000 asks 0.40x1000",
+        ] {
+            let got = world.act(line);
+            assert!(!got.starts_with("error"), "{line}: {got}");
+        }
+        for (wallet, _) in trades.iter().flat_map(|(wallet, count)| (0..*count).map(move |nth| (wallet, nth))) {
+            for order in ["buy Y 10 market 0.50", "sell Y 10 market 0.01"] {
+                let line = format!("{order} pro from={wallet}");
+                let got = world.act(&line);
+                assert!(got.starts_with("FILLED"), "{line}: {got}");
+            }
+        }
+        for line in ["wait 120s", "restart", "cycle"] {
+            world.act(line);
+        }
+        if leave {
+            world.store = Some(Store::exact());
+            for leaving in world.users().leaving(Timestamp(u64::MAX), usize::MAX) {
+                world.leave_these(&leaving);
+            }
+            assert_eq!((world.the_user().orders().len(), world.the_user().positions().len()), (0, 0), "all have left");
+        }
+        assert_eq!(world.act("minutes 3"), expected, "{trades:?}");
+        assert_eq!(world.act("minutes 1"), "16-62: 1000 + 0 of 1000");
+        world.check().expect("all invariants, and a replay without departures has the same digest");
+        cases += 2;
+    }
+    println!("wallets whose rows have left: {cases} cases");
 }
 
 /// More wallets than one page of points, and one more than are followed.

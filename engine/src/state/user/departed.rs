@@ -5,7 +5,7 @@
 //! leave says [`Users::leaving`].
 
 use super::prefixes::Prefixes;
-use super::trading::{Tally, Trading, tally_in};
+use super::trading::{Tally, Trading, tally_in, tally_of};
 use super::{Position, RowCounts, User, Users};
 use crate::bytes::{Bytes, CodecError};
 use crate::canonical::{RowHashes, Sum};
@@ -35,7 +35,6 @@ pub struct DepartedRows {
     ends: Vec<(WalletId, Ends)>,
     newest: Timestamp,
     moved_at: Timestamp,
-    opened_at: Timestamp,
     /// The first day on which one of the orders or positions ended.
     ended_from: Option<UtcDay>,
     newest_order: u64,
@@ -110,9 +109,9 @@ impl DepartedRows {
         (self.moved_at != Timestamp(0)).then_some(self.moved_at)
     }
 
-    /// When the last of these positions was opened.
-    pub fn opened_at(&self) -> Option<Timestamp> {
-        (self.opened_at != Timestamp(0)).then_some(self.opened_at)
+    /// Totals of a wallet.
+    pub(crate) fn tally(&self, wallet: WalletId) -> Tally {
+        tally_of(&self.tallies, wallet)
     }
 
     /// Whether some of these orders or positions ended before a day.
@@ -163,14 +162,15 @@ impl DepartedRows {
         self.positions += 1;
         self.newest_position = self.newest_position.max(position.id.0);
         position.closed_at.into_iter().for_each(|at| self.note_end(at));
-        self.opened_at = self.opened_at.max(position.opened_at);
         let settled_at = position.settlement.as_ref().map(|settled| settled.at);
         for at in [Some(position.opened_at), position.closed_at, settled_at].into_iter().flatten() {
             self.newest = self.newest.max(at);
         }
         self.moved_at = self.moved_at.max(position.closed_at.unwrap_or_default());
+        let tally = tally_in(&mut self.tallies, position.wallet);
+        tally.note_opened(position.opened_at);
         if position.has_known_exit() {
-            tally_in(&mut self.tallies, position.wallet).note_closed(position.has_won());
+            tally.note_closed(position.has_won());
         }
     }
 }
@@ -318,12 +318,13 @@ impl Trading {
 pub(crate) type Runs = [Vec<Range<usize>>; 3];
 
 /// Counts, times and ids of the section of a snapshot.
-const FIGURES_COUNT: usize = 11;
+const FIGURES_COUNT: usize = 10;
 
 impl User {
     /// Appends the section of a snapshot: the sum, then lists of numbers. They are counts, times and object numbers of
-    /// [`DepartedRows`]; four for each wallet; seven for each wallet with orders; for orders, fills and positions the runs of rows that are there, each as
-    /// its distance from the run before it and its length, because rows refer to others by number.
+    /// [`DepartedRows`]; five for each wallet; seven for each wallet with orders; for orders, fills and positions the runs
+    /// of rows that are there, each as its distance from the run before it and its length, because rows refer to others by
+    /// number.
     pub(crate) fn put_departed(&self, departed: &DepartedRows, out: &mut Vec<u8>) {
         let DepartedRows {
             sum,
@@ -335,7 +336,6 @@ impl User {
             ends,
             newest,
             moved_at,
-            opened_at,
             ended_from,
             newest_order,
             newest_fill,
@@ -349,15 +349,16 @@ impl User {
         let [orders, fills, positions, requests] = counts;
         let [order, fill, position] = ids;
         let ended_from = u64::from(ended_from.unwrap_or_default().0);
-        let (newest, moved_at, opened_at) = (newest.0, moved_at.0, opened_at.0);
+        let (newest, moved_at) = (newest.0, moved_at.0);
         let figures: [u64; FIGURES_COUNT] =
-            [orders, fills, positions, requests, newest, moved_at, opened_at, ended_from, order, fill, position];
+            [orders, fills, positions, requests, newest, moved_at, ended_from, order, fill, position];
         put_numbers(figures.into_iter(), &mut packer);
         let of_wallets: Vec<u64> = tallies
             .iter()
             .flat_map(|(wallet, tally)| {
-                let Tally { fills, closed, won } = *tally;
-                [prefixes.number(wallet.0), fills, closed, won].map(u64::from)
+                let Tally { fills, closed, won, opened_at } = *tally;
+                let [wallet, fills, closed, won] = [prefixes.number(wallet.0), fills, closed, won].map(u64::from);
+                [wallet, fills, closed, won, opened_at.0]
             })
             .collect();
         put_numbers(of_wallets.into_iter(), &mut packer);
@@ -389,8 +390,7 @@ impl DepartedRows {
     ) -> Result<(DepartedRows, Runs), CodecError> {
         let sum = Sum::of_bytes(&Bytes::take(input)?);
         let figures = <[u64; FIGURES_COUNT]>::try_from(take_numbers(input)?).map_err(|_| CodecError::Length)?;
-        let [orders, fills, positions, requests, newest, moved_at, opened_at, ended_from, order, fill, position] =
-            figures;
+        let [orders, fills, positions, requests, newest, moved_at, ended_from, order, fill, position] = figures;
         let numbers = (prefixes.granted().len() as u64 + 1) << OBJECT_BITS;
         let counted = |of: u64| u32::try_from(of).ok().filter(|_| of < numbers).ok_or(CodecError::Reference);
         // 0 is not an object's number.
@@ -409,23 +409,25 @@ impl DepartedRows {
             ends: Vec::new(),
             newest: Timestamp(newest),
             moved_at: Timestamp(moved_at),
-            opened_at: Timestamp(opened_at),
             ended_from: Some(UtcDay(u32::try_from(ended_from).map_err(|_| CodecError::Reference)?)),
             newest_order: id(order, orders)?,
             newest_fill: id(fill, fills)?,
             newest_position: id(position, positions)?,
         };
         let of_wallets = take_numbers(input)?;
-        let (of_wallets, rest) = of_wallets.as_chunks::<4>();
-        let mut sums = [0_u64; 2];
-        for [wallet, fills, closed, won] in of_wallets {
+        let (of_wallets, rest) = of_wallets.as_chunks::<5>();
+        let (mut sums, mut opened) = ([0_u64; 2], 0);
+        for [wallet, fills, closed, won, opened_at] in of_wallets {
             let wallet = WalletId(id(*wallet, 1)?);
-            let tally = Tally { fills: counted(*fills)?, closed: counted(*closed)?, won: counted(*won)? };
+            let [fills_count, closed_count, won] = [counted(*fills)?, counted(*closed)?, counted(*won)?];
+            let opened_at = Timestamp(*opened_at);
+            let tally = Tally { fills: fills_count, closed: closed_count, won, opened_at };
             let ascends = departed.tallies.last().is_none_or(|(last, _)| *last < wallet);
             if !ascends || tally.won > tally.closed || tally == Tally::default() {
                 return Err(CodecError::Reference);
             }
             sums = [sums[0] + fills, sums[1] + closed];
+            opened += u64::from(opened_at != Timestamp(0));
             departed.tallies.push((wallet, tally));
         }
         let ends = take_numbers(input)?;
@@ -445,10 +447,11 @@ impl DepartedRows {
             && departed.has_rows()
             && requests <= orders
             && sums[0] == fills
-            && sums[1] <= positions;
+            && sums[1] <= positions
+            && opened <= positions;
         let newest = departed.newest;
         let is_after = newest < departed.moved_at
-            || newest < departed.opened_at
+            || departed.tallies.iter().any(|(_, tally)| tally.opened_at > newest)
             || departed.ended_from.is_some_and(|first| first > newest.day());
         if !fits || !rest.is_empty() || is_after {
             return Err(CodecError::Reference);

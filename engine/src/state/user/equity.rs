@@ -5,13 +5,15 @@
 //! ```text
 //! opened ───────── days: the last point of a UTC day ───────── hours: all points ──────► now
 //! ```
+//!
+//! All of them stay in memory (gateway/docs/history.md §9 says why), packed (`points`).
 
+use super::points::Points;
 use super::{User, Wallet};
 use crate::amount::{Cash, nearest};
-use crate::bytes::{Bytes, CodecError, put_list, row, take_list};
+use crate::bytes::row;
 use crate::id::WalletId;
 use crate::time::Timestamp;
-use std::collections::VecDeque;
 
 /// Hours in a UTC day.
 const DAY_HOURS: u32 = 24;
@@ -21,7 +23,7 @@ pub const HOURS_KEPT: u32 = 92 * DAY_HOURS;
 pub const DAYS_KEPT: usize = 366;
 
 /// A wallet at a full hour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
     /// Hours since 1970.
     pub hour: u32,
@@ -36,11 +38,11 @@ pub struct Point {
 row!(Point { hour, cash, value, baseline });
 
 /// The points of one wallet, in time order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Equity {
     pub wallet: WalletId,
-    days: VecDeque<Point>,
-    hours: VecDeque<Point>,
+    days: Points,
+    hours: Points,
 }
 
 row!(Equity { wallet, days, hours });
@@ -69,21 +71,26 @@ impl Point {
 
 impl Equity {
     pub(crate) fn new(wallet: WalletId) -> Equity {
-        Equity { wallet, days: VecDeque::new(), hours: VecDeque::new() }
+        Equity { wallet, days: Points::default(), hours: Points::default() }
     }
 
     /// All points.
-    pub fn points(&self) -> impl DoubleEndedIterator<Item = &Point> + '_ {
-        self.days.iter().chain(&self.hours)
+    pub fn points(&self) -> impl Iterator<Item = Point> + '_ {
+        self.days.iter().chain(self.hours.iter())
+    }
+
+    /// The last point that is not after `hour` and all later ones; some earlier ones may come before it.
+    fn since(&self, hour: u32) -> impl Iterator<Item = Point> + '_ {
+        self.days.since(hour).chain(self.hours.since(hour))
     }
 
     pub fn last(&self) -> Option<&Point> {
-        self.hours.back().or(self.days.back())
+        self.hours.last().or(self.days.last())
     }
 
     /// Whether the points ascend.
     pub(crate) fn ascends(&self) -> bool {
-        self.points().zip(self.points().skip(1)).all(|(one, next)| one.hour < next.hour)
+        self.points().is_sorted_by(|one, next| one.hour < next.hour)
     }
 
     /// Removes points of hours after `hour`, which a wrong clock recorded: the newest of them becomes the point of
@@ -92,18 +99,18 @@ impl Equity {
         let mut newest = None;
         for points in [&mut self.hours, &mut self.days] {
             // The newest of all is removed first.
-            while let Some(later) = points.back().copied().filter(|last| last.hour > hour) {
-                newest.get_or_insert(later);
-                points.pop_back();
+            while points.last().is_some_and(|last| last.hour > hour) {
+                let later = points.pop();
+                newest = newest.or(later);
             }
         }
         let Some(newest) = newest else { return };
         for points in [&mut self.hours, &mut self.days] {
-            if points.back().is_some_and(|last| last.hour == hour) {
-                points.pop_back();
+            if points.last().is_some_and(|last| last.hour == hour) {
+                points.pop();
             }
         }
-        self.hours.push_back(Point { hour, ..newest });
+        self.hours.push(Point { hour, ..newest });
     }
 
     /// Adds the point of a later hour; old points are reduced to one a day, and the oldest are dropped.
@@ -115,17 +122,17 @@ impl Equity {
             self.wallet,
             self.last()
         );
-        self.hours.push_back(point);
-        while let Some(old) = self.hours.front().copied().filter(|first| first.hour + HOURS_KEPT < point.hour) {
-            self.hours.pop_front();
+        self.hours.push(point);
+        while let Some(old) = self.hours.first().copied().filter(|first| first.hour + HOURS_KEPT < point.hour) {
+            self.hours.pop_first();
             // The last of a day is kept.
-            if self.days.back().is_some_and(|last| last.hour / DAY_HOURS == old.hour / DAY_HOURS) {
-                self.days.pop_back();
+            if self.days.last().is_some_and(|last| last.hour / DAY_HOURS == old.hour / DAY_HOURS) {
+                self.days.pop();
             }
-            self.days.push_back(old);
+            self.days.push(old);
         }
         while self.days.len() > DAYS_KEPT {
-            self.days.pop_front();
+            self.days.pop_first();
         }
     }
 }
@@ -164,12 +171,11 @@ impl User {
         for wallet in wallets {
             // Its first full hour is the one after its opening.
             let from = first.max(wallet.created_at.hour() + 1);
-            let opening = Point::opening(wallet);
-            let mut points = self.equity(wallet.id).into_iter().flat_map(Equity::points).peekable();
-            let mut standing = opening;
+            let mut points = self.equity(wallet.id).into_iter().flat_map(|equity| equity.since(from)).peekable();
+            let mut standing = Point::opening(wallet);
             for hour in from..=last {
                 while let Some(point) = points.next_if(|point| point.hour <= hour) {
-                    standing = *point;
+                    standing = point;
                 }
                 sums.add((hour - first) as usize, standing.cash, standing.value, standing.baseline);
             }
@@ -202,20 +208,11 @@ impl Sums {
     }
 }
 
-impl Bytes for VecDeque<Point> {
-    fn put(&self, out: &mut Vec<u8>) {
-        put_list(self.len(), self.iter(), out);
-    }
-    fn take(input: &mut &[u8]) -> Result<Self, CodecError> {
-        let mut points = VecDeque::new();
-        take_list(input, |point| points.push_back(point))?;
-        Ok(points)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::Bytes;
+    use crate::user::sample::Dice;
 
     fn point(hour: u32) -> Point {
         Point { hour, cash: Cash(i64::from(hour)), value: Cash::ZERO, baseline: Cash(5) }
@@ -229,13 +226,13 @@ mod tests {
             equity.push(point(hour));
         }
         assert_eq!(equity.hours.len() as u32, HOURS_KEPT + 1);
-        assert_eq!(equity.hours.front().map(|first| first.hour), Some(last - HOURS_KEPT));
+        assert_eq!(equity.hours.first().map(|first| first.hour), Some(last - HOURS_KEPT));
         assert_eq!(equity.days.len(), DAYS_KEPT);
         // Each is the last of its day, and they meet the hours without a gap.
-        assert_eq!(equity.days.back().map(|day| day.hour), Some(last - HOURS_KEPT - 1));
+        assert_eq!(equity.days.last().map(|day| day.hour), Some(last - HOURS_KEPT - 1));
         let days: Vec<u32> = equity.days.iter().map(|day| day.hour).collect();
         assert!(days.windows(2).all(|two| two[1] - two[0] == DAY_HOURS), "{days:?}");
-        assert!(equity.points().zip(equity.points().skip(1)).all(|(one, next)| one.hour < next.hour));
+        assert!(equity.ascends());
         assert_eq!(equity.last(), Some(&point(last)));
     }
 
@@ -247,6 +244,82 @@ mod tests {
         }
         let hours: Vec<u32> = equity.points().map(|point| point.hour / (40 * DAY_HOURS)).collect();
         assert_eq!(hours, (0..10).collect::<Vec<_>>());
+    }
+
+    /// What a wallet takes after years of changing points, at any moment: the bound of gateway/docs/history.md §9.
+    #[test]
+    fn all_points_of_a_wallet_take_few_bytes() {
+        let mut cases = 0;
+        // 17,000 USD.
+        let much = 17_000_000_000;
+        // (hours from point to point, largest change of an amount, points that are kept, bytes at most)
+        for (step, change, points_count, bytes_max) in [
+            (1, 100_000_000, 2_575, 28 << 10),
+            (1, much, 2_575, 34 << 10),
+            (1, i64::MAX, 2_575, 96 << 10),
+            (50, much, 411, 10 << 10),
+            (1_000, much, 369, 8 << 10),
+        ] {
+            let mut dice = Dice(step.into());
+            let mut amount = |from: Cash| match change {
+                // As far as it goes: the longest step.
+                i64::MAX => Cash(from.0 ^ i64::MIN),
+                _ => Cash(from.0 + dice.below(2 * change as u64 + 1) as i64 - change),
+            };
+            let (mut equity, mut last, mut most) = (Equity::new(WalletId(1)), Point::default(), 0);
+            let full = HOURS_KEPT / step + DAYS_KEPT as u32 * DAY_HOURS.div_ceil(step);
+            for nth in 0..full + 300 {
+                let (cash, value) = (amount(last.cash), amount(last.value));
+                let baseline = if change == i64::MAX { amount(last.baseline) } else { last.baseline };
+                last = Point { hour: last.hour + step, cash, value, baseline };
+                equity.push(last);
+                if nth >= full {
+                    let bytes = size_of::<Equity>() + equity.days.bytes() + equity.hours.bytes();
+                    assert!(bytes <= bytes_max, "{bytes} bytes after {nth} points, a step of {step} hours");
+                    most = most.max(bytes);
+                    cases += 1;
+                }
+            }
+            let mut snapshot = Vec::new();
+            equity.put(&mut snapshot);
+            assert!(snapshot.len() <= 71 << 10, "{} bytes in a snapshot", snapshot.len());
+            let kept = equity.points().count();
+            println!("{kept} points, {step} hours apart, changes up to {change}: {most} bytes");
+            assert_eq!(kept, points_count);
+        }
+        // The bytes are those that are allocated.
+        let mut made = None;
+        let info = allocation_counter::measure(|| {
+            let mut equity = Equity::new(WalletId(1));
+            (0..3_000).for_each(|hour| equity.push(point(hour)));
+            made = Some(equity);
+        });
+        let equity = made.expect("just made");
+        assert_eq!(info.bytes_current, (equity.days.bytes() + equity.hours.bytes()) as i64);
+        println!("memory of points: {cases} cases");
+    }
+
+    /// From any hour on the same point counts as when all are read.
+    #[test]
+    fn points_since_an_hour_begin_with_the_one_that_counts() {
+        let mut cases = 0;
+        for (seed, step_max) in [(1, 2), (2, 60), (3, 600)] {
+            let (mut dice, mut equity, mut hour) = (Dice(seed), Equity::new(WalletId(1)), 0);
+            for _ in 0..3_000 {
+                hour += 1 + dice.below(step_max) as u32;
+                equity.push(point(hour));
+            }
+            let all: Vec<Point> = equity.points().collect();
+            for _ in 0..300 {
+                let at = dice.below(u64::from(hour) + 50) as u32;
+                let found = equity.since(at).take_while(|point| point.hour <= at).last();
+                let begun = all.partition_point(|point| point.hour <= at);
+                assert_eq!(found, begun.checked_sub(1).map(|nth| all[nth]), "hour {at}");
+                assert!(equity.since(at).skip_while(|point| point.hour <= at).eq(all[begun..].iter().copied()));
+                cases += 1;
+            }
+        }
+        println!("points since an hour: {cases} cases");
     }
 
     #[test]

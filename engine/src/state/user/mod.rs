@@ -23,6 +23,7 @@ mod keyed;
 mod leaving;
 pub mod ledger;
 pub(crate) mod placement_cash;
+mod points;
 pub mod position;
 pub(crate) mod prefixes;
 pub mod quota;

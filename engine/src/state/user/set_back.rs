@@ -46,6 +46,7 @@ impl User {
         if let Some(alerts) = &mut trading.alerts {
             alerts.set_back(at);
         }
+        trading.set_tallies_back(at);
         trading.equity.iter_mut().for_each(|equity| equity.set_back(at.hour()));
         trading.resets.iter_mut().for_each(|(_, reset_at)| *reset_at = (*reset_at).min(at));
     }

@@ -63,6 +63,8 @@ pub(crate) struct Tally {
     /// Episodes that ended at a known price, and those of them with a gain.
     pub closed: u32,
     pub won: u32,
+    /// When the last episode was opened; the start of 1970: none was.
+    pub opened_at: Timestamp,
 }
 
 /// The row of an open episode.
@@ -223,6 +225,7 @@ impl Trading {
         let at = at.expect_err("one open episode per wallet and instrument");
         let row = self.positions.end();
         self.held.insert(at, Holding { instrument: position.instrument, wallet: position.wallet, row: row as u32 });
+        self.tally_mut(position.wallet).note_opened(position.opened_at);
         self.positions.push(position);
         self.set_row(id.0, row);
         row
@@ -230,8 +233,12 @@ impl Trading {
 
     /// The totals of a wallet.
     pub fn tally(&self, wallet: WalletId) -> Tally {
-        let at = self.tallies.binary_search_by_key(&wallet, |(of, _)| *of);
-        at.map_or_else(|_| Tally::default(), |at| self.tallies[at].1)
+        tally_of(&self.tallies, wallet)
+    }
+
+    /// Limits times of the totals to at most `at`.
+    pub fn set_tallies_back(&mut self, at: Timestamp) {
+        self.tallies.iter_mut().for_each(|(_, tally)| tally.opened_at = tally.opened_at.min(at));
     }
 
     fn tally_mut(&mut self, wallet: WalletId) -> &mut Tally {
@@ -355,8 +362,12 @@ impl Trading {
         for fill in &self.fills {
             tally_in(&mut counted, self.orders[self.order_row(fill.order)?].terms.wallet).fills += 1;
         }
-        for position in self.positions.iter().filter(|position| position.has_known_exit()) {
-            tally_in(&mut counted, position.wallet).note_closed(position.has_won());
+        for position in &self.positions {
+            let tally = tally_in(&mut counted, position.wallet);
+            tally.note_opened(position.opened_at);
+            if position.has_known_exit() {
+                tally.note_closed(position.has_won());
+            }
         }
         Some(counted)
     }
@@ -454,6 +465,11 @@ impl Trading {
 }
 
 impl Tally {
+    /// Adds an episode that was opened.
+    pub(super) fn note_opened(&mut self, at: Timestamp) {
+        self.opened_at = self.opened_at.max(at);
+    }
+
     /// Adds an episode that ended at a known price.
     pub(super) fn note_closed(&mut self, has_won: bool) {
         self.closed += 1;
@@ -462,6 +478,12 @@ impl Tally {
 }
 
 /// The totals of a wallet in a list in wallet order.
+pub(super) fn tally_of(tallies: &[(WalletId, Tally)], wallet: WalletId) -> Tally {
+    let at = tallies.binary_search_by_key(&wallet, |(of, _)| *of);
+    at.map_or_else(|_| Tally::default(), |at| tallies[at].1)
+}
+
+/// The same, to change them; added if they are missing.
 pub(super) fn tally_in(tallies: &mut Vec<(WalletId, Tally)>, wallet: WalletId) -> &mut Tally {
     let at = tallies.binary_search_by_key(&wallet, |(of, _)| *of).unwrap_or_else(|at| {
         tallies.reserve_exact(1);

@@ -158,7 +158,7 @@ fn a_section_that_contradicts_itself_is_refused() {
         std::iter::from_fn(|| (!input.is_empty()).then(|| take_numbers(&mut input).expect("just written"))).collect()
     };
     let lists = lists_of(&section[32..]);
-    assert_eq!((lists.len(), lists[0].len()), (6, 11));
+    assert_eq!((lists.len(), lists[0].len()), (6, 10));
     let with = |lists: &[Vec<u64>]| {
         let mut bytes = bytes[..begin + 32].to_vec();
         let mut packer = Packer::onto(&mut bytes);
@@ -180,14 +180,13 @@ fn a_section_that_contradicts_itself_is_refused() {
         figure("one position fewer", 2, 0),
         figure("more requests than orders", 3, lists[0][0] + 1),
         figure("fills after the newest time", 5, lists[0][4] + 1),
-        figure("an opening after the newest time", 6, lists[0][4] + 1),
-        figure("a first end after the newest time", 7, lists[0][4] / DAY + 1),
-        figure("a day beyond 32 bits", 7, 1 << 32),
-        figure("no newest order", 8, 0),
-        figure("an order of the future", 8, next),
-        figure("no newest fill", 9, 0),
-        figure("a fill of the future", 9, next),
-        figure("a position of the future", 10, 1 << OBJECT_BITS),
+        figure("a first end after the newest time", 6, lists[0][4] / DAY + 1),
+        figure("a day beyond 32 bits", 6, 1 << 32),
+        figure("no newest order", 7, 0),
+        figure("an order of the future", 7, next),
+        figure("no newest fill", 8, 0),
+        figure("a fill of the future", 8, next),
+        figure("a position of the future", 9, 1 << OBJECT_BITS),
         ("a figure is missing", Box::new(|lists| _ = lists[0].pop())),
         ("a figure is too many", Box::new(|lists| lists[0].push(1))),
         ("a wallet is missing", Box::new(|lists| lists[1].clear())),
@@ -197,12 +196,20 @@ fn a_section_that_contradicts_itself_is_refused() {
         ("other fills of a wallet", Box::new(|lists| lists[1][1] += 1)),
         ("more closed than positions", Box::new(|lists| lists[1][2] += 1 << 20)),
         ("more won than closed", Box::new(|lists| lists[1][3] = lists[1][2] + 1)),
-        ("a wallet without rows", Box::new(move |lists| lists[1].extend([next - 1, 0, 0, 0]))),
+        ("an opening after the newest time", Box::new(|lists| lists[1][4] = lists[0][4] + 1)),
+        (
+            "more wallets that opened than positions",
+            Box::new(move |lists| {
+                let first = next - (lists[0][2] + 1);
+                lists[1].extend((first..next).flat_map(|wallet| [wallet, 0, 0, 0, 1]));
+            }),
+        ),
+        ("a wallet without rows", Box::new(move |lists| lists[1].extend([next - 1, 0, 0, 0, 0]))),
         (
             "the same wallet again",
             Box::new(|lists| {
                 let first = lists[1][0];
-                lists[1].extend([first, 0, 0, 0]);
+                lists[1].extend([first, 0, 0, 0, 1]);
             }),
         ),
         ("a wallet with orders is missing", Box::new(|lists| lists[2].clear())),

@@ -69,6 +69,12 @@ fn compare(hot: &State, whole: &State) {
         );
         for wallet in &user.wallets {
             assert_eq!(user.trading().tally(wallet.id), twin.trading().tally(wallet.id));
+            let left = twin.positions().iter().filter(|held| user.position(held.id).is_none());
+            let opened = left.filter(|held| held.wallet == wallet.id).map(|held| held.opened_at).max();
+            let known = user.departed().map(|departed| departed.tally(wallet.id).opened_at);
+            assert_eq!(known.unwrap_or_default(), opened.unwrap_or_default());
+            let opened = twin.positions().iter().filter(|held| held.wallet == wallet.id).map(|held| held.opened_at);
+            assert_eq!(user.trading().tally(wallet.id).opened_at, opened.max().unwrap_or_default());
         }
         let departed = user.departed();
         let count = |count: fn(&DepartedRows) -> u32| departed.map_or(0, count) as usize;

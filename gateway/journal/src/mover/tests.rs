@@ -525,7 +525,7 @@ fn a_cut_follows_its_record() {
 fn a_cut_waits_until_its_record_is_on_the_device() {
     let (mut place, keeper) = place();
     let (store, core) = (Cutting::default(), Core::default());
-    let window = Window { hot_us: 0, rows_max: 16 };
+    let window = Window { hot_us: 0, rows_max: 16, orders_max: usize::MAX };
     let mover = Mover::new(Box::new(store.clone()), window, Shards::default().drop_rows()).cutting(core.ask());
     let (mut keeper, stop) = (keeper.moving(mover), Stop::default());
     let after = UtcDay(START.day().0 + 1);

@@ -26,10 +26,10 @@ impl EndedStore for Fickle {
         if self.answers == Answers::NotReady { Err("no room on the disk".into()) } else { Ok(()) }
     }
 
-    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn) -> Result<(), Box<dyn Error>> {
+    fn write(&mut self, users: &Users, leaving: &[Leaving], upto: Lsn, record_crc: u32) -> Result<(), Box<dyn Error>> {
         self.writes.fetch_add(1, Ordering::Relaxed);
         match self.answers {
-            Answers::Sound => self.rows.write(users, leaving, upto),
+            Answers::Sound => self.rows.write(users, leaving, upto, record_crc),
             Answers::NotReady | Answers::Fails => Err("no room on the disk".into()),
             Answers::Stops => Err(GivenUp.into()),
         }
@@ -44,7 +44,7 @@ fn snapshots(place: &Place) -> usize {
 /// Without a row that leaves, the pressure writes no snapshot; a usual checkpoint does.
 #[test]
 fn nothing_is_written_while_nothing_can_move() {
-    let window = Window { hot_us: 1_000 * SECOND, rows_max: 4_096 };
+    let window = Window { hot_us: 1_000 * SECOND, rows_max: 4_096, orders_max: usize::MAX };
     let mut cases = 0;
     // (what the store answers, whether the clock is in doubt, orders that ended, calls to write, whether it is failing)
     for (answers, is_in_doubt, ended, writes, is_failing) in [
@@ -85,7 +85,7 @@ fn nothing_is_written_while_nothing_can_move() {
 fn pauses_grow_while_nothing_moves() {
     let bound = Arc::new(EndedBound::new(1_000, 1));
     bound.note(0, 1_000);
-    let window = Window { hot_us: 0, rows_max: 16 };
+    let window = Window { hot_us: 0, rows_max: 16, orders_max: usize::MAX };
     let store = Box::new(InMemory::default());
     let mut mover = Mover::new(store, window, Shards::default().drop_rows()).bounded(bound);
     assert!(mover.presses());
@@ -155,7 +155,7 @@ fn history_is_cut_without_a_checkpoint() {
     {
         let (mut place, keeper) = place();
         let (store, core) = (super::Cutting::default(), Core::default());
-        let window = Window { hot_us: 0, rows_max: 16 };
+        let window = Window { hot_us: 0, rows_max: 16, orders_max: usize::MAX };
         let bound = Arc::new(EndedBound::new(1_000, 1));
         let mover = Mover::new(Box::new(store.clone()), window, Shards::default().drop_rows()).cutting(core.ask());
         let mut mover = mover.bounded(bound.clone());

@@ -153,7 +153,6 @@ fn a_row_lost_or_twice_is_found() {
     assert!(lost > 200 && twice > 200);
 }
 
-/// The rows of a store below any bounds begin where a search through all of them says, after few probes.
 /// A page that may be longer because rows have left, and whose rows that left end before it is full, goes on with the rows of
 /// memory below those that it saw.
 #[test]
@@ -205,6 +204,7 @@ fn a_long_page_leaves_no_row_of_memory() {
     println!("long pages: {} cases", cases.len());
 }
 
+/// The rows of a store below any bounds begin where a search through all of them says, after few probes.
 #[test]
 fn bounds_are_sought() {
     let (mut cases, mut most) = (0, 0);

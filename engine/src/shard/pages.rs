@@ -95,6 +95,10 @@ pub(super) trait Page {
     /// Maximum counts of fitting rows, and of rows, that it takes yet, with the one that ends it. A page without a
     /// bound of rows does not depend on rows that do not fit.
     fn room(&self) -> (usize, Option<usize>);
+
+    /// The page ends here, before it took as many rows as it may: those of memory below are left to the next one. A page
+    /// that takes no more rows than it had room for in memory ends by itself.
+    fn leave_rest(&mut self) {}
 }
 
 /// A page that begins after a count of rows.
@@ -173,6 +177,10 @@ impl<T: Clone + Debug> Page for Stretch<T> {
 
     fn room(&self) -> (usize, Option<usize>) {
         ((self.limit - self.rows.len()).saturating_add(1), Some(self.visits + 1))
+    }
+
+    fn leave_rest(&mut self) {
+        self.next = self.last;
     }
 }
 
@@ -314,7 +322,7 @@ impl<P: Page> Paged<P> {
         fits: impl Fn(&R) -> bool,
         view: impl Fn(R) -> P::Row,
     ) -> Result<P, E> {
-        let Part { mut page, keys, gone, seen, seen_to: _ } = match self {
+        let Part { mut page, keys, gone, seen, seen_to } = match self {
             Paged::Whole(page) => return Ok(page),
             Paged::Part(part) => part,
         };
@@ -336,7 +344,13 @@ impl<P: Page> Paged<P> {
                     page.visit(known.key, known.row.map(|row| || row))
                 }
                 None => {
-                    let Some(row) = left.take() else { return Ok(page) };
+                    let Some(row) = left.take() else {
+                        // A longer page has room after the last row that left, and memory has more rows.
+                        if seen_to > 0 {
+                            page.leave_rest();
+                        }
+                        return Ok(page);
+                    };
                     let visited = page.visit(key(&row), fits(&row).then_some(|| view(row)));
                     if visited.is_continue() {
                         left = next()?;

@@ -153,6 +153,57 @@ fn a_row_lost_or_twice_is_found() {
     assert!(lost > 200 && twice > 200);
 }
 
+/// A page that may be longer because rows have left, and whose rows that left end before it is full, goes on with the rows of
+/// memory below those that it saw.
+#[test]
+fn a_long_page_leaves_no_row_of_memory() {
+    let row = |id: u64| Row { key: (Timestamp(id), id), fits: true };
+    // (rows of memory, rows that left, limit, limit with rows that left)
+    type Case<'a> = (Vec<u64>, &'a [u64], usize, usize);
+    let cases: [Case<'_>; 6] = [
+        ((1..=20).collect(), &[25], 5, 7),
+        ((1..=20).collect(), &[25], 5, 40),
+        ((1..=20).collect(), &[24, 25], 5, 7),
+        ((1..=20).collect(), &[12, 25], 5, 40),
+        ((1..=6).collect(), &[9], 5, 40),
+        ((1..=20).collect(), &[20, 25], 5, 40),
+    ];
+    for (memory, left, limit, longer) in &cases {
+        let [memory, left] = [memory, &left.to_vec()].map(|ids| ids.iter().copied().map(row).collect::<Vec<Row>>());
+        let gone = left.last().map(|row| row.key.1);
+        let (mut before, mut found, mut pages) = (None, Vec::new(), Vec::new());
+        loop {
+            let keys = Keys::ALL.before(before);
+            let gone = gone.filter(|_| before.is_none_or(|before| left[0].key.1 < before));
+            let page = match filled(Stretch::new(*limit, 1_000), keys, gone, &memory).whole() {
+                Ok(page) => page,
+                Err(part) => {
+                    let Ok(page) = part.widened(*longer).complete(
+                        |before| below(&left, before),
+                        |row| row.key,
+                        |row| row.fits,
+                        |row| row,
+                    );
+                    page
+                }
+            };
+            let page = page.into_page();
+            pages.push(page.rows.len());
+            found.extend(page.rows.iter().map(|row| row.key.1));
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        let mut all: Vec<u64> = memory.iter().chain(&left).map(|row| row.key.1).collect();
+        all.sort_unstable_by(|one, other| other.cmp(one));
+        all.dedup();
+        assert_eq!(found, all, "{memory:?} and {left:?}");
+        assert!(pages.iter().all(|rows| rows <= longer), "{pages:?}");
+    }
+    println!("long pages: {} cases", cases.len());
+}
+
 /// The rows of a store below any bounds begin where a search through all of them says, after few probes.
 #[test]
 fn bounds_are_sought() {

@@ -50,7 +50,8 @@ mod testing;
 pub use check::{Checked, Damage, EndedSize, Sizes, TableSize, check, merge, sizes};
 pub use earlier::is_earlier;
 pub use ended::{
-    CrcOf, CutRows, EndedOf, EndedReader, EndedStore, EndedWriter, FreeBytes, Rebuilt, Room, Sources, Upto, UserRows, id_hash,
+    CrcOf, CutRows, EndedOf, EndedReader, EndedStore, EndedWriter, FreeBytes, Rebuilt, Room, Sources, Upto, UserRows,
+    id_hash,
 };
 pub use engine::book::stretches::{HistoryQuery, PriceHistory, Stretches};
 pub use files::{StoreFile, is_store_file, store_files};

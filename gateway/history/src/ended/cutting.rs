@@ -175,9 +175,7 @@ impl EndedWriter {
             let merged = match merge.try_recv() {
                 Err(TryRecvError::Empty) => return Ok(false),
                 // It panicked.
-                Err(TryRecvError::Disconnected) => {
-                    Err(StoreError::Damaged("its files do not fit together".to_owned()))
-                }
+                Err(TryRecvError::Disconnected) => Err(StoreError::Damaged("its files do not fit together".to_owned())),
                 Ok(merged) => merged,
             };
             sweeping.merge = None;

@@ -2,8 +2,8 @@
 //! are let go, so a slow reader holds up neither a merge nor an opening. Before each look-up and piece the reader asks
 //! whether the answer is still wanted.
 
-use super::fills::FillRows;
 use super::Hole;
+use super::fills::FillRows;
 use super::rows::{
     first_object, hash_key, id_hash, key_bytes, market_key, object_key, object_of, request_key, take_head,
     take_order_of, take_request_hash,

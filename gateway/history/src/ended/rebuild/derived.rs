@@ -5,8 +5,8 @@ use super::Rebuilding;
 use super::sources::Row;
 use crate::ended::manifest::{Addition, row_hash};
 use crate::ended::rows::{
-    first_object, hash_key, id_hash, key_bytes, market_key, object_key, put_head, put_order_of, take_head, take_order_of,
-    user_of,
+    first_object, hash_key, id_hash, key_bytes, market_key, object_key, put_head, put_order_of, take_head,
+    take_order_of, user_of,
 };
 use crate::store::{Head, Space, StoreError};
 use engine::departed::{EndedOrder, Sharing, take_order};
@@ -171,7 +171,8 @@ impl Rebuilding<'_> {
                 {
                     continue;
                 }
-                let replaced = found.map(|found| Ok::<_, StoreError>((row_hash(key, &found), day(&found)?))).transpose()?;
+                let replaced =
+                    found.map(|found| Ok::<_, StoreError>((row_hash(key, &found), day(&found)?))).transpose()?;
                 write(key, value)?;
                 addition.add(key, row_hash(key, value), day(value)?, replaced);
             }

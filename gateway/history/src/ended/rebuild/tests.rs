@@ -1,10 +1,10 @@
 use super::sources::space_of;
 use super::*;
-use crate::ended::{EndedOf, EndedStore};
 use crate::ended::manifest::Total;
 use crate::ended::testing::{
     LOG, Placed, World, all_agree, copied, create, days, kept, open, sound, world, world_of_days,
 };
+use crate::ended::{EndedOf, EndedStore};
 use crate::store::{FOLDER, Opener, loose_files};
 use crate::testing::copy;
 use engine::departed::{Departed as _, Leaving};

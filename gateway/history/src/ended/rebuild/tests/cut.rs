@@ -115,7 +115,10 @@ fn a_cut_ends_holes_but_for_hashes() {
                 let order_hash = (is_signed && number % 3 == 0).then_some([number; 32]);
                 let request_id = order_hash.map(|_| format!("implicit-{number}"));
                 let client_order_id = Some(format!("id-{number}"));
-                world.place(user, &Placed { client_order_id, request_id, order_hash, fills: vec![2], ..Placed::default() });
+                world.place(
+                    user,
+                    &Placed { client_order_id, request_id, order_hash, fills: vec![2], ..Placed::default() },
+                );
             }
             world
         };
@@ -138,7 +141,11 @@ fn a_cut_ends_holes_but_for_hashes() {
         writer.write(&whole.users, &[leaving], UPTO + 1).expect("written");
         let is_listed = |store: &EndedStore| {
             let of = store.reader(LOG).of(user, UPTO + 1);
-            (of.orders(None, None).all(|row| row.is_ok()), of.request("id-3").is_ok(), of.signed_order(&[77; 32]).is_ok())
+            (
+                of.orders(None, None).all(|row| row.is_ok()),
+                of.request("id-3").is_ok(),
+                of.signed_order(&[77; 32]).is_ok(),
+            )
         };
         let hashes = |store: &EndedStore| store.opened().expect("open").hole_of(user).map(|hole| hole.has_hashes);
         assert_eq!((is_listed(&store), hashes(&store)), ((false, false, !lacks_hashes), Some(lacks_hashes)));
@@ -218,7 +225,10 @@ fn hashes_of_cut_orders_stay() {
                 cases += 1;
             }
             let unknown = of(leaving.user).signed_order(&[0xee; 32]);
-            assert!(if are_there { matches!(unknown, Ok(None)) } else { is_incomplete(&unknown) }, "{name}: {unknown:?}");
+            assert!(
+                if are_there { matches!(unknown, Ok(None)) } else { is_incomplete(&unknown) },
+                "{name}: {unknown:?}"
+            );
         }
         drop(of);
         let damages = crate::check(place.path()).expect("it can be opened").damages;

@@ -160,7 +160,8 @@ fn runs_of_rows_join() {
     let (place, store) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     create(store.path()).writer(LOG).write(&whole.users, &left, UPTO).expect("written");
     let expected = open(store.path()).opened().expect("open").manifest().expect("rows");
-    let rebuilt = crate::rebuild(place.path(), LOG, UPTO, UtcDay(0), &state, &stores(&[store.path()])).expect("written");
+    let rebuilt =
+        crate::rebuild(place.path(), LOG, UPTO, UtcDay(0), &state, &stores(&[store.path()])).expect("written");
     assert!(rebuilt.users.iter().all(|user| user.is_proved && !user.has_holes()), "{:?}", rebuilt.users);
     let manifest = open(place.path()).opened().expect("open").manifest().expect("rows");
     assert_eq!(manifest.days, expected.days, "the same bytes");
@@ -169,9 +170,11 @@ fn runs_of_rows_join() {
     for leaving in &left {
         let (of, hot) = (of(leaving.user), whole.users.get(leaving.user).expect("a user"));
         for hash in (0..50_u8).map(|byte| [byte; 32]) {
-            let with = leaving.orders.iter().rev().find(|id| {
-                hot.order(**id).and_then(|order| order.terms.order_hash().copied()) == Some(hash)
-            });
+            let with = leaving
+                .orders
+                .iter()
+                .rev()
+                .find(|id| hot.order(**id).and_then(|order| order.terms.order_hash().copied()) == Some(hash));
             assert_eq!(of.signed_order(&hash).expect("readable"), with.copied());
             cases += 1;
         }

@@ -261,17 +261,19 @@ mod tests {
             (1_000, much, 369, 8 << 10),
         ] {
             let mut dice = Dice(step.into());
-            let mut amount = |from: Cash| match change {
-                // As far as it goes: the longest step.
-                i64::MAX => Cash(from.0 ^ i64::MIN),
+            let mut amount = |from: Cash, hour: u32| match change {
+                // As far as it goes: the longest step, from hour to hour and from day to day.
+                i64::MAX if (hour + hour / DAY_HOURS).is_multiple_of(2) => Cash::ZERO,
+                i64::MAX => Cash(i64::MIN),
                 _ => Cash(from.0 + dice.below(2 * change as u64 + 1) as i64 - change),
             };
             let (mut equity, mut last, mut most) = (Equity::new(WalletId(1)), Point::default(), 0);
             let full = HOURS_KEPT / step + DAYS_KEPT as u32 * DAY_HOURS.div_ceil(step);
             for nth in 0..full + 300 {
-                let (cash, value) = (amount(last.cash), amount(last.value));
-                let baseline = if change == i64::MAX { amount(last.baseline) } else { last.baseline };
-                last = Point { hour: last.hour + step, cash, value, baseline };
+                let hour = last.hour + step;
+                let (cash, value) = (amount(last.cash, hour), amount(last.value, hour));
+                let baseline = if change == i64::MAX { cash } else { last.baseline };
+                last = Point { hour, cash, value, baseline };
                 equity.push(last);
                 if nth >= full {
                     let bytes = size_of::<Equity>() + equity.days.bytes() + equity.hours.bytes();

@@ -14,13 +14,21 @@ use host::job::{Next, Work as _};
 use journal::mover::EndedStore as _;
 use journal::testing::{START, placed};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use tempfile::TempDir;
 
 const LOG: u128 = 77;
 const OWNER: UserId = UserId(5);
 /// No id ends during a test.
 const IDS_US: u64 = 100 * 365 * engine::time::DAY;
+
+/// A folder as a data directory must be: only its owner may have access.
+fn private_folder() -> TempDir {
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(Permissions::from_mode(0o700)).tempdir().expect("a temporary folder")
+}
 
 /// A user with orders that have ended, each with a client order id.
 fn users(ids: &[&str]) -> (Users, Vec<OrderId>) {
@@ -107,7 +115,7 @@ fn files(data: &Path) -> BTreeMap<String, Vec<u8>> {
 /// as they would be if rows came first, are made again from all rows.
 #[test]
 fn names_are_written_before_rows() {
-    let place = tempfile::tempdir().expect("a folder");
+    let place = private_folder();
     let data = place.path();
     let ids = ["first", "second"];
     let (users, orders) = users(&ids);
@@ -206,7 +214,7 @@ fn moving(place: &Path, store: EndedStore, upto: u64, free_bytes_min: u64) -> Mo
 /// What is known without rows: a missing store, one that lacks what the state needs, and a full disk.
 #[test]
 fn a_store_says_beforehand_that_it_takes_nothing() {
-    let place = tempfile::tempdir().expect("a temporary folder");
+    let place = private_folder();
     let folder = place.path().join("history");
     let (mut history, ..) = History::open(Some(folder), 8 << 20, Arc::new(Books::new()), Fills::default());
     // The first turn opens the store.
@@ -232,7 +240,7 @@ fn a_store_says_beforehand_that_it_takes_nothing() {
 /// Who sees that rows are passed over sees that answers have to say so, and for whom.
 #[test]
 fn what_is_hidden_was_published_before() {
-    let place = tempfile::tempdir().expect("a temporary folder");
+    let place = private_folder();
     let (store, user, last) = (EndedStore::missing(), UserId(3), 20_000);
     let mut moving = moving(place.path(), store.clone(), 0, 0);
     let shown = moving.cut.shown.clone();

@@ -105,7 +105,7 @@ impl User {
         let trading = self.trading();
         // First the check that ends most look-ups of old orders, and needs no row.
         let placed = |fact| match fact {
-            Fact::Placed { order: number } | Fact::Rested { order: number } => self.id.object(number) == order.0,
+            Fact::Placed { order: number } | Fact::Rested { order: number } => self.object(number) == order.0,
             Fact::Taken { .. } | Fact::Matched { .. } | Fact::Closed { .. } => false,
         };
         let mut newest = (0..trading.facts.len()).rev().take(FACTS_MAX);
@@ -201,7 +201,7 @@ impl Undone {
 
     /// Keeps a fact about an order that has left memory. Returns whether it is the placement.
     fn note_left(&mut self, user: &User, fact: Fact) -> bool {
-        let object = |number: u32| user.id.object(number);
+        let object = |number: u32| user.object(number);
         self.left.push(match fact {
             // A later order, of which nothing is reserved now: its fills are all.
             Fact::Placed { order } | Fact::Rested { order } => return object(order) == self.order.0,

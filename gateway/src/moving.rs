@@ -454,8 +454,11 @@ mod tests {
     #[test]
     fn a_store_says_beforehand_that_it_takes_nothing() {
         let place = tempfile::tempdir().expect("a temporary folder");
-        let folder = place.path().join("history");
-        let (mut history, ..) = History::open(Some(folder), 8 << 20, Arc::new(Books::new()), Fills::default());
+        let data = place.path().join("data");
+        // Only its owner has access to it, unlike to the folder around it.
+        drop(Files::open(&data).expect("a new directory"));
+        let folder = Some(data.join("history"));
+        let (mut history, ..) = History::open(folder, 8 << 20, Arc::new(Books::new()), Fills::default());
         // The first turn opens the store.
         history.take_turn(&Stop::new()).expect("a history does not fail");
         let (open, missing, all) = (history.ended(), EndedStore::missing(), u64::MAX >> 1);
@@ -468,7 +471,7 @@ mod tests {
             (&missing, 0, 0, false),
             (&missing, 5, all, false),
         ] {
-            let mut moving = moving(place.path(), store.clone(), upto, free_bytes_min);
+            let mut moving = moving(&data, store.clone(), upto, free_bytes_min);
             let ready = journal::mover::EndedStore::ready(&mut moving);
             assert_eq!(ready.is_ok(), is_ready, "case {cases}: {ready:?}");
             cases += 1;

@@ -165,12 +165,15 @@ impl Drop for Beside {
 impl Beside {
     /// Adds a backup, or another data directory of the same log.
     fn add(&mut self, own: &Own<'_>, from: &Path, now: Timestamp) -> Result<(), RebuildError> {
-        let mut place = from.to_owned();
+        let (mut place, mut backed_up) = (from.to_owned(), None);
         if from.join(manifest::MANIFEST).is_file() {
             let target = own.directory.join(format!("{BACKUP}{}", self.made.len()));
             self.made.push(target.clone());
             match restore(Input::Folder(from.to_owned()), &target, now) {
-                Ok(_) => place = target,
+                Ok(restored) => {
+                    backed_up = Some(restored.lsn);
+                    place = target;
+                }
                 Err(error) => {
                     self.notes.push(format!("{}: {error}; its sorted files are read all the same", from.display()))
                 }
@@ -196,7 +199,9 @@ impl Beside {
         };
         let mut is_same = None;
         if let Ok((state, report)) = recover::look(&place, false) {
-            is_same = is_same_course((own.directory, own.end), (&place, report.lsn)).unwrap_or(None);
+            // What follows was written by its restore.
+            let end = backed_up.unwrap_or(report.lsn);
+            is_same = is_same_course((own.directory, own.end), (&place, end)).unwrap_or(None);
             states.push(state);
         }
         match is_same {

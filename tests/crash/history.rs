@@ -242,7 +242,7 @@ fn a_lost_store_is_rebuilt_from_a_backup_or_is_honest() {
 #[test]
 fn an_interrupted_rebuild_is_finished() {
     let cases = Cases::of("interrupted rebuilds");
-    let mut world = World::start_with(1, leaving_soon);
+    let mut world = World::start_with(2, leaving_soon);
     let mut client = world.user(0);
     let order = changed(&limit(&world.markets.rain, "BUY", "0.30", "10"), &json!({"client_order_id": "before"}));
     let id = int(&client.post("/v1/orders", &order).expect(200), "/order_id");

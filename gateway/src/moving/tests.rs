@@ -51,7 +51,7 @@ fn users(ids: &[&str]) -> (Users, Vec<OrderId>) {
 }
 
 /// A process with the history of a directory.
-struct Process {
+struct Running {
     moving: Moving,
     filters: OpenFilters,
     /// Ends moves.
@@ -60,7 +60,7 @@ struct Process {
     _history: History,
 }
 
-fn start(data: &Path) -> Process {
+fn start(data: &Path) -> Running {
     let (mut history, ..) = History::open(Some(data.join("history")), 4 << 20, Arc::default(), Fills::default());
     let stop = Stop::new();
     while history.take_turn(&stop).expect("it never fails") != Next::Sleep {}
@@ -88,10 +88,10 @@ fn start(data: &Path) -> Process {
             warned: false,
         },
     };
-    Process { moving, filters, stop, _history: history }
+    Running { moving, filters, stop, _history: history }
 }
 
-impl Process {
+impl Running {
     fn moves(&mut self, users: &Users, order: OrderId, upto: u64) -> Result<(), Box<dyn Error>> {
         let leaving = Leaving { user: OWNER, orders: vec![order], positions: Vec::new() };
         self.moving.write(users, &[leaving], Lsn(upto), 1)

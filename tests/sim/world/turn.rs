@@ -98,9 +98,10 @@ impl World {
             }
             let granted = self.model.granted.entry(*owner).or_default();
             let known = granted.len();
-            let prefix = |fact: &Mutation| match fact {
-                Mutation::NumbersExtended(extended) => granted.push_back(extended.prefix.0),
-                _ => {}
+            let prefix = |fact: &Mutation| {
+                if let Mutation::NumbersExtended(extended) = fact {
+                    granted.push_back(extended.prefix.0);
+                }
             };
             // What a planted mistake left unreadable, the recovery finds.
             _ = each(self.setup.rules.formats.record(), payload, prefix);

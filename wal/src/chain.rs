@@ -29,8 +29,13 @@ pub fn record_crc<S: Storage>(storage: &S, lsn: Lsn) -> Result<Option<u32>, Erro
         // Before the first record of a log there is none.
         return Ok((lsn != Lsn::ZERO).then_some(header.previous_crc));
     }
-    if segments.first().is_none_or(|first| first.first_lsn > lsn) {
-        return Ok(None);
+    let Some(segment) = segments.iter().rev().find(|segment| segment.first_lsn <= lsn) else { return Ok(None) };
+    // From the start of its segment: the log may end before the record.
+    let mut scan = Scan::open(storage, segment.first_lsn.before())?;
+    while let Some(entry) = scan.next()? {
+        if entry.lsn >= lsn {
+            return Ok((entry.lsn == lsn).then_some(entry.crc));
+        }
     }
-    Ok(Scan::open(storage, lsn.before())?.next()?.map(|entry| entry.crc))
+    Ok(None)
 }

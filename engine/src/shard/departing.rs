@@ -52,7 +52,7 @@ impl<R> Shard<R> {
     }
 
     /// Commands were taken, and others wait, so that larger work may not come for long: a piece leaves for every
-    /// [`COMMANDS_PER_PIECE`] of them.
+    /// `COMMANDS_PER_PIECE` of them.
     #[inline]
     pub fn note_taken(&mut self, commands: usize) {
         if self.departing.is_empty() {

@@ -3,11 +3,11 @@
 //! | Data | previous | newest |
 //! |---|---|---|
 //! | facts of a journal record | 1; 2 with `Restored`, 3 with `ClockSetBack` | 4 |
-//! | snapshot | 4 | 5; 6 when orders or positions have left memory, or history was cut |
+//! | snapshot | 4 | 5; 6 when orders or positions have left memory, history was cut, or a market has stated its fees |
 //! | market state in a snapshot | 1, which names no version | 2 |
 //!
-//! A state is written in snapshot format 6 only if it needs it: without rows that have left, the bytes are those of
-//! format 5. No earlier build reads format 6: rows must not leave memory while a process writes the previous formats.
+//! A state is written in snapshot format 6 only if it needs it: without rows that have left, a cut and stated fees, the bytes are
+//! those of format 5. No earlier build reads format 6: rows must not leave memory while a process writes the previous formats.
 //!
 //! A process reads all of them. It writes the newest, or the previous ones while a server of the previous build may
 //! still have to read them: a cluster is upgraded node by node, and an upgrade can be reverted. With the previous
@@ -34,7 +34,7 @@ impl Formats {
     }
 
     /// Whether facts of the newest format may be decided: the recording's time of a fill, the hash of a signed order,
-    /// back-tests, billing, alerts.
+    /// back-tests, billing, alerts, fees that markets state.
     pub fn is_newest(self) -> bool {
         self == Formats::Newest
     }

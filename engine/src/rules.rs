@@ -3,8 +3,10 @@
 //! Rules are read in `decide` only. Replay, snapshots and `apply` never see them.
 
 use crate::amount::{Bps, Cash, Qty};
+use crate::fee::{FeeRounding, FeeSource, Tariff};
 use crate::format::Formats;
-use crate::market::terms::Category;
+use crate::market::catalog::MarketCell;
+use crate::market::terms::{Category, FeeSchedule};
 use crate::time::{DAY, HOUR, MILLISECOND, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
@@ -49,6 +51,10 @@ pub const MAIN_RESETS_WINDOW_US: u64 = 30 * 24 * 3_600 * SECOND;
 /// Remembered requests that one turn drops at most, when their ids count no longer; keeps a turn below about a
 /// millisecond.
 pub const REQUESTS_FORGOTTEN_PER_TURN_MAX: usize = 1_000;
+/// A wallet is paid what it has earned as a maker from this sum on (engine/docs/execution.md §5).
+pub const REBATE_MIN: Cash = Cash::from_dollars(1);
+/// Users that one turn pays at most; keeps a turn below about a millisecond.
+pub const USERS_PAID_PER_TURN_MAX: usize = 250;
 /// Positions that one turn values at most for the points of an hour; keeps a turn below about a millisecond.
 pub const POSITIONS_VALUED_PER_TURN_MAX: usize = 1_000;
 /// How long a rotated key stays valid (gateway/docs/keys.md §4).
@@ -61,7 +67,7 @@ pub const FULL_CYCLE_EVERY: u64 = 10;
 /// §7).
 pub const CLOSED_MARKET_GRACE_US: u64 = 24 * 3_600 * SECOND;
 
-/// When a resting order fills. It always fills at its own limit, as maker, without a fee.
+/// When a resting order fills. It always fills at its own limit, as maker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FillModel {
     /// In a matching cycle, when the effective book touches or crosses its limit. Trades of the venue fill nothing.
@@ -128,10 +134,61 @@ pub struct Rules {
     pub formats: Formats,
 }
 
-/// Taker rate by category (engine/docs/execution.md §5); configurable.
+/// Where the rate of a fill comes from (`[fees] source`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FeeRates {
+    /// From the market's own schedule where it states one, else from the table.
+    Auto,
+    /// From the table of categories.
+    #[default]
+    Table,
+}
+
+impl FeeRates {
+    pub const ALL: [FeeRates; 2] = [FeeRates::Auto, FeeRates::Table];
+
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            FeeRates::Auto => "auto",
+            FeeRates::Table => "table",
+        }
+    }
+}
+
+/// What fills are charged (engine/docs/execution.md §5): taker rates by category, and whether a market's own schedule
+/// comes before them; configurable.
 #[derive(Clone, Debug)]
 pub struct FeeTable {
     rates: [Bps; Category::ALL.len()],
+    /// `[fees] source`. [`FeeRates::Table`] while the previous formats are written: they have no schedules.
+    pub source: FeeRates,
+    /// `[fees] rounding`.
+    pub rounding: FeeRounding,
+    /// `[fees] maker_rebate` is `accrue`: makers earn the rebates of schedules.
+    pub accrues_rebates: bool,
+}
+
+/// What the fills of a market are charged at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fees {
+    pub taker: Tariff,
+    pub maker: Tariff,
+    /// The market's own schedule, if it decides, and its rounding.
+    pub schedule: Option<(FeeSchedule, FeeRounding)>,
+}
+
+impl Fees {
+    /// What decides the fee of a taker.
+    pub fn source(&self) -> FeeSource {
+        self.schedule.map_or_else(|| FeeSource::of_table(self.taker.bps()), |_| FeeSource::MarketSchedule)
+    }
+
+    /// The schedule as clients see it: that of the market, or the same of the category.
+    pub fn shown(&self) -> FeeSchedule {
+        let of_category = || FeeSchedule { rate: self.taker.bps().0.saturating_mul(100), ..FeeSchedule::FREE };
+        self.schedule.map_or_else(of_category, |(schedule, _)| schedule)
+    }
 }
 
 /// The seven rollout switches; true = rolled out (engine/docs/execution.md §1).
@@ -152,6 +209,35 @@ impl FeeTable {
         self.rates[category as usize]
     }
 
+    /// What fills of this market are charged now.
+    pub fn of(&self, market: &MarketCell) -> Fees {
+        self.of_order(market, self.rate(market.listing.category))
+    }
+
+    /// The same for an order that was placed at this rate of the table.
+    pub fn of_order(&self, market: &MarketCell, rate: Bps) -> Fees {
+        match self.schedule_of(market) {
+            None => self.by_table(rate),
+            Some(schedule) => {
+                let rounding = self.rounding.at(market.listing.venue);
+                let taker = Tariff::of_schedule(&schedule, rounding);
+                let maker = if schedule.taker_only { Tariff::FREE } else { taker };
+                Fees { taker, maker, schedule: Some((schedule, rounding)) }
+            }
+        }
+    }
+
+    /// What fills at this rate of the table are charged.
+    #[inline]
+    pub fn by_table(&self, rate: Bps) -> Fees {
+        Fees { taker: Tariff::of_category(rate, self.rounding), maker: Tariff::FREE, schedule: None }
+    }
+
+    /// The schedule that decides the fees of a market.
+    fn schedule_of(&self, market: &MarketCell) -> Option<FeeSchedule> {
+        if self.source == FeeRates::Table { None } else { market.fee_schedule() }
+    }
+
     /// Sets the rate of one category.
     pub fn set(&mut self, category: Category, rate: Bps) {
         self.rates[category as usize] = rate;
@@ -160,7 +246,12 @@ impl FeeTable {
 
 impl Default for FeeTable {
     fn default() -> Self {
-        let mut table = FeeTable { rates: [Bps(0); Category::ALL.len()] };
+        let mut table = FeeTable {
+            rates: [Bps(0); Category::ALL.len()],
+            source: FeeRates::default(),
+            rounding: FeeRounding::default(),
+            accrues_rebates: false,
+        };
         for category in Category::ALL {
             table.set(category, category.default_taker_rate());
         }

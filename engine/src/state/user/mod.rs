@@ -25,6 +25,7 @@ pub mod ledger;
 pub(crate) mod placement_cash;
 pub mod position;
 pub mod quota;
+pub mod rebates;
 pub mod rows;
 pub mod safeguard;
 #[cfg(test)]
@@ -56,6 +57,7 @@ pub use idempotency::{FirstAnswer, Remembered};
 pub use key::{ApiKey, Grant, Permissions, Prefix, Tier};
 pub use position::{Position, Settlement};
 pub use quota::Quota;
+pub use rebates::Rebates;
 pub use safeguard::Safeguard;
 pub use users::Users;
 pub use wallet::{Wallet, WalletKind, WalletRare};

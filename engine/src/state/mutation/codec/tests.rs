@@ -1,9 +1,12 @@
 use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, TickSize};
 use crate::fact;
+use crate::fee::FeeRounding;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, WalletId};
 use crate::market::mutation::MarketMutation;
-use crate::market::terms::{Asset, Category, EventTerms, Interval, Listing, MarketState, Resolution, UpDown, Venue};
+use crate::market::terms::{
+    Asset, Category, EventTerms, FeeSchedule, Interval, Listing, MarketState, Resolution, UpDown, Venue,
+};
 use crate::mutation::Mutation;
 use crate::mutation::earlier::first as earlier;
 use crate::order::{
@@ -232,7 +235,24 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         }),
         Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
         Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
+        Mutation::FillCharged(fact::FillCharged {
+            trade: TradeId(dice.next()),
+            schedule: fee_schedule(dice),
+            rounding: dice.pick(&[FeeRounding::HalfUp, FeeRounding::Down, FeeRounding::UpToFour]),
+            at,
+        }),
+        Mutation::RebateAccrued(fact::RebateAccrued { trade: TradeId(dice.next()), wallet, amount: cash(dice), at }),
+        Mutation::RebatePaid(fact::RebatePaid { wallet, amount: cash(dice), at }),
     ]
+}
+
+fn fee_schedule(dice: &mut Dice) -> FeeSchedule {
+    FeeSchedule {
+        rate: small(dice),
+        exponent: dice.next() as u16,
+        taker_only: dice.chance(50),
+        rebate_rate: small(dice),
+    }
 }
 
 fn figures(dice: &mut Dice) -> BacktestFigures {
@@ -282,6 +302,7 @@ fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
         MarketMutation::Restored(fact::Restored { instance: [0xa5; 16], parent: [0x5a; 16], lsn: 41, at }),
         MarketMutation::ClockSetBack(fact::ClockSetBack { from: Timestamp(0x0123_4567_89ab_cdef), at }),
         MarketMutation::HistoryCut(fact::HistoryCut { day: 0x0102_0304, at }),
+        MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule: dice.maybe(fee_schedule), at }),
     ]
 }
 

@@ -3,7 +3,7 @@
 //! Rules are read in `decide` only. Replay, snapshots and `apply` never see them.
 
 use crate::amount::{Bps, Cash, Qty};
-use crate::fee::{FeeRounding, FeeSource, Tariff};
+use crate::fee::{FeeRounding, Tariff};
 use crate::format::Formats;
 use crate::market::catalog::MarketCell;
 use crate::market::terms::{Category, FeeSchedule};
@@ -179,13 +179,8 @@ pub struct Fees {
 }
 
 impl Fees {
-    /// What decides the fee of a taker.
-    pub fn source(&self) -> FeeSource {
-        self.schedule.map_or_else(|| FeeSource::of_table(self.taker.bps()), |_| FeeSource::MarketSchedule)
-    }
-
-    /// The schedule as clients see it: that of the market, or the same of the category.
-    pub fn shown(&self) -> FeeSchedule {
+    /// The schedule of the market, or the same of its category.
+    fn shown(&self) -> FeeSchedule {
         let of_category = || FeeSchedule { rate: self.taker.bps().0.saturating_mul(100), ..FeeSchedule::FREE };
         self.schedule.map_or_else(of_category, |(schedule, _)| schedule)
     }
@@ -210,8 +205,14 @@ impl FeeTable {
     }
 
     /// What fills of this market are charged now.
-    pub fn of(&self, market: &MarketCell) -> Fees {
+    fn of(&self, market: &MarketCell) -> Fees {
         self.of_order(market, self.rate(market.listing.category))
+    }
+
+    /// What clients are shown of it: the market's schedule, or that of its category; without rebates that are not paid.
+    pub fn shown(&self, market: &MarketCell) -> FeeSchedule {
+        let shown = self.of(market).shown();
+        FeeSchedule { rebate_rate: if self.accrues_rebates { shown.rebate_rate } else { 0 }, ..shown }
     }
 
     /// The same for an order that was placed at this rate of the table.
@@ -306,6 +307,11 @@ impl Rules {
     /// Client order ids of orders that were placed at this moment or later count at `now`.
     pub fn ids_since(&self, now: Timestamp) -> Timestamp {
         Timestamp(now.0.saturating_sub(self.client_ids_us))
+    }
+
+    /// Whether fills are charged by the schedules that markets state.
+    pub fn follows_schedules(&self) -> bool {
+        self.fees.source == FeeRates::Auto && self.formats.is_newest()
     }
 
     /// The cutoff of a key issued at `now` (gateway/docs/keys.md §5).

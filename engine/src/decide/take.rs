@@ -14,7 +14,7 @@ use crate::market::catalog::Catalog;
 use crate::mutation::Mutation;
 use crate::order::{Side, Taken};
 use crate::reject::Reject;
-use crate::rules::{FeeRates, Fees, OVERLAYS_PER_GENERATION, Rules};
+use crate::rules::{Fees, OVERLAYS_PER_GENERATION, Rules};
 use crate::time::{MILLISECOND, Timestamp};
 use ahash::AHashMap;
 
@@ -119,13 +119,8 @@ impl Ground<'_> {
     #[inline]
     pub fn fees(&self, instrument: InstrumentId, rate: Bps) -> Fees {
         let table = &self.rules.fees;
-        match table.source {
-            FeeRates::Auto if self.rules.formats.is_newest() => match self.catalog.of_instrument(instrument) {
-                Some(market) => table.of_order(market, rate),
-                None => table.by_table(rate),
-            },
-            _ => table.by_table(rate),
-        }
+        let market = if self.rules.follows_schedules() { self.catalog.of_instrument(instrument) } else { None };
+        market.map_or_else(|| table.by_table(rate), |market| table.of_order(market, rate))
     }
 
     /// The present age of the instrument's quote.

@@ -191,6 +191,11 @@ impl FeeSchedule {
     /// Without a fee.
     pub const FREE: FeeSchedule = FeeSchedule { rate: 0, exponent: 1, taker_only: true, rebate_rate: 0 };
 
+    /// The rate in basis points, half up.
+    pub fn bps(&self) -> Bps {
+        Bps((self.rate + 50) / 100)
+    }
+
     /// Whether every number is within its bounds.
     pub fn is_valid(&self) -> bool {
         let FeeSchedule { rate, exponent, taker_only: _, rebate_rate } = *self;

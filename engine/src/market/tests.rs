@@ -329,7 +329,7 @@ fn stated_fees_are_the_last_bytes_of_a_market_state() {
     let mut markets = listed(2);
     let mut before = Vec::new();
     markets.encode(&mut before);
-    let mut encoded = |markets: &Markets| {
+    let encoded = |markets: &Markets| {
         let mut bytes = Vec::new();
         markets.encode(&mut bytes);
         assert_eq!(bytes[..before.len()], before);

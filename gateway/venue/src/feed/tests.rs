@@ -215,6 +215,7 @@ impl Life {
             spot: crate::spot::made(1),
             leap,
             moments: None,
+            follows_fees: true,
             match_interval_us: 2 * SECOND,
             pace: Pace::default(),
             stakes: stakes.to_vec(),

@@ -14,7 +14,7 @@ impl<R> Shard<R> {
     /// The next user to be paid, if it may be paid now.
     pub(super) fn rebates_due(&self) -> Option<UserId> {
         let may_pay = || {
-            let has_points = self.hourly.has_books() && !self.hourly.is_due(self.now);
+            let has_points = self.cycles.have_begun() && !self.hourly.is_due(self.now);
             has_points && self.last_sweeps.by_server_time()
         };
         self.users.rebated_on(self.now.day()).filter(|_| may_pay())

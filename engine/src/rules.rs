@@ -204,6 +204,11 @@ impl FeeTable {
         self.rates[category as usize]
     }
 
+    /// The taker's charge of one category.
+    pub fn of_category(&self, category: Category) -> Tariff {
+        Tariff::of_category(self.rate(category), self.rounding)
+    }
+
     /// What fills of this market are charged now.
     fn of(&self, market: &MarketCell) -> Fees {
         self.of_order(market, self.rate(market.listing.category))

@@ -190,7 +190,7 @@ fn cash(steps: Option<u64>, step: u64, qty: Qty) -> Cash {
 }
 
 /// The product of the factors and of (`square` ÷ `unit`)^`exponent`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Product {
     factors: [u64; 3],
     square: u64,

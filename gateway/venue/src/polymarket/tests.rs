@@ -2,6 +2,7 @@
 
 mod books;
 mod catalogue;
+mod fees;
 mod recorded;
 
 use super::*;

@@ -20,7 +20,7 @@ use engine::directory::Directory;
 use engine::fact;
 use engine::id::{KeyId, MARKETS, Outcome, UserId};
 use engine::market::mutation::MarketMutation;
-use engine::market::terms::{Listing, MarketState, Resolution};
+use engine::market::terms::{FeeSchedule, Listing, MarketState, Resolution};
 use engine::mutation::codec;
 use engine::order::{EntryRoute, OrderType, Side, TimeInForce};
 use engine::rules::Rules;

@@ -375,7 +375,7 @@ fn stated_fees_are_the_last_bytes_of_a_market_state() {
         ("a rate above one", [day(), count(1), wild(&|of| of.rate = 1_000_001)].concat()),
         ("a rebate above one", [day(), count(1), wild(&|of| of.rebate_rate = u32::MAX)].concat()),
         ("an exponent above four", [day(), count(1), wild(&|of| of.exponent = 5)].concat()),
-        ("a flag that is none", [day(), count(1), vec![1, 0, 0, 0, 2]].concat()),
+        ("a flag of 2", [day(), count(1), vec![1, 0, 0, 0, 2]].concat()),
     ];
     for (name, bytes) in &hostile {
         assert!(Markets::decode(&[&before[..], bytes].concat()).is_err(), "{name}");

@@ -389,7 +389,7 @@ facts! {
             rounding: FeeRounding,
             at: Timestamp,
         },
-        /// The maker of the fill before it in the record has earned a rebate. It is paid later, and is no cash before.
+        /// The maker of the fill before it in the record has earned a rebate. It is paid later, and is not cash before.
         RebateAccrued {
             trade: TradeId,
             wallet: WalletId,

@@ -8,7 +8,7 @@ use wincode::{SchemaRead, SchemaWrite};
 /// A statement about fees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, SchemaWrite, SchemaRead)]
 pub(crate) enum Statement {
-    /// Nothing was said.
+    /// Nothing was stated.
     #[default]
     Nothing,
     /// It is out of bounds or unreadable.
@@ -22,7 +22,7 @@ impl Statement {
         if self == Statement::Nothing { other } else { self }
     }
 
-    /// As the feed takes it; `None`: nothing was said.
+    /// As the feed takes it; `None`: nothing was stated.
     pub fn schedule(self) -> Option<Option<FeeSchedule>> {
         match self {
             Statement::Nothing => None,

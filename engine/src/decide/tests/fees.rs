@@ -181,7 +181,7 @@ print Y 0.39x100 sell                        -> filled 1
 facts                                        -> OrderFilled RebateAccrued
 fills #1                                     -> Maker MatchingEngine 100 for 40 fee 0 at 0 bps
 rebates                                      -> accrued 0.336 paid 0
-// it is no cash yet
+// it is not cash yet
 money                                        -> 9960 of 9960
 // less than a dollar waits
 wait 15h

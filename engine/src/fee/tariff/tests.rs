@@ -55,7 +55,7 @@ impl Amount {
         Amount(exact, 6 * factors.len() + 2 * places as usize * usize::from(exponent))
     }
 
-    /// In 10⁻⁶ USD, rounded to a step of so many.
+    /// In 10⁻⁶ USD, rounded to a step, which is in 10⁻⁶ USD, too.
     fn rounded(&self, rounding: FeeRounding, step: u64) -> i64 {
         let kept = 6 - step.ilog10() as usize;
         (self.0.without(self.1 - kept, rounding) * step) as i64

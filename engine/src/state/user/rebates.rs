@@ -2,7 +2,7 @@
 //! when a UTC day begins, from one dollar on; less waits for a later day.
 //!
 //! What a day has earned is kept apart from what the days before it have. So a payment that is late, after a start for
-//! example, has the amount that it would have had at midnight, and the state alone tells whether it is due.
+//! example, has the amount that it would have had at midnight, and the state alone shows whether it is due.
 
 use super::indexes::Indexes;
 use super::{User, Wallet, ledger};

@@ -525,6 +525,7 @@ fn nothing_goes_to_a_log_without_room() {
         spot: crate::spot::made(1),
         leap: Arc::new(Leap::none()),
         moments: None,
+        follows_fees: true,
         match_interval_us: SECOND,
         pace: Pace::default(),
         stakes: Vec::new(),

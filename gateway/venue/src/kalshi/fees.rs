@@ -27,7 +27,7 @@ pub(super) fn of_series(series: &dto::Series<'_>) -> Statement {
 }
 
 impl Translate {
-    /// Stores the fees and the category of a series; updates tell which of its markets have other fees now.
+    /// Stores the fees and the category of a series; updates name its markets that have other fees now.
     pub(super) fn learn_series(&mut self, ticker: &str, series: &dto::Series<'_>, updates: &mut Vec<FeedUpdate>) {
         let ticker = series.ticker.owned().unwrap_or_else(|| ticker.to_owned());
         let fees = of_series(series);

@@ -91,7 +91,7 @@ impl Translate {
         }
     }
 
-    /// Notes a statement; an update tells what has changed.
+    /// Notes a statement; an update has what has changed.
     pub(super) fn state_fees(
         &mut self,
         number: usize,

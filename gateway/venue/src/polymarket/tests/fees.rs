@@ -59,7 +59,7 @@ fn a_row_states_its_fees_or_nothing() {
         assert_eq!(listings(&updates).len(), 1, "{fields}");
         assert_eq!(fees(&updates), *expected, "{fields}");
         assert_eq!(world.skips.get(Skip::UnusableFees), *skipped, "{fields}");
-        // The listing comes first, and a repetition is no news.
+        // The listing comes first, and a repetition changes nothing.
         assert!(matches!(updates[0], FeedUpdate::Listed { .. }));
         assert_eq!(fees(&world.rest("/markets", &row(fields))), [], "{fields}");
     }

@@ -95,7 +95,8 @@ fn by_the_schedule(cases: &Cases, layout: fn(&mut ServerDir)) {
     cases.add(4);
 
     // A maker pays nothing here, and its frame says so.
-    let mut executions = Socket::open(world.server.address(), "/v1/ws/executions", &[("X-API-Key", &world.users[0].key)]);
+    let mut executions =
+        Socket::open(world.server.address(), "/v1/ws/executions", &[("X-API-Key", &world.users[0].key)]);
     executions.json();
     let resting = client.post("/v1/orders", &limit(&rain, "BUY", "0.37", "12")).expect(200);
     world.tape.books(&rain, &[("0.30", "10")], &[("0.36", "12"), ("0.50", "100")]);
@@ -155,7 +156,10 @@ fn by_default_the_table_decides() {
     world.tape.books(&rain, &[("0.40", "310")], &[("0.43", "60")]);
     let book = format!("/v1/book?token_id={}", rain.yes());
     world.until(&book, |book| text(book, "/asks/0/price") == "0.43");
-    assert_eq!((shown(&mut client, &rain).1, shown(&mut client, &rain).2), (500, json!({"r": 0.05, "e": 1, "to": true})));
+    assert_eq!(
+        (shown(&mut client, &rain).1, shown(&mut client, &rain).2),
+        (500, json!({"r": 0.05, "e": 1, "to": true}))
+    );
     let order = client.post("/v1/orders", &market(&rain, "BUY", "0.43", "10")).expect(200);
     assert_eq!(fills(&mut client, int(&order, "/order_id")), is("0.12255", 500, "category_table"));
     world.server.kill();

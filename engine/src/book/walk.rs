@@ -112,12 +112,7 @@ fn walk_shares(offers: impl Iterator<Item = Offer>, want: Qty, rate: impl Charge
     sums.walk(filled, filled == want, taken)
 }
 
-fn walk_budget(
-    offers: impl Iterator<Item = Offer>,
-    budget: Cash,
-    rate: impl Charge,
-    taken: &mut Vec<Taken>,
-) -> Walk {
+fn walk_budget(offers: impl Iterator<Item = Offer>, budget: Cash, rate: impl Charge, taken: &mut Vec<Taken>) -> Walk {
     let mut left = u128::try_from(budget.0).expect("a budget is not negative") * 10_000;
     let (mut filled, mut sums) = (Qty::ZERO, Sums::default());
     // The budget is spent when it does not buy one step of shares at the current price.

@@ -573,7 +573,8 @@ impl<R> Shard<R> {
                 Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => (*order, OrderFact::Closed, *at),
                 Mutation::FillCharged(_) => {
                     // It follows its fill.
-                    if let Some(OrderFact::Filled { fee, .. }) = self.notices.last_mut().map(|notice| &mut notice.what) {
+                    if let Some(OrderFact::Filled { fee, .. }) = self.notices.last_mut().map(|notice| &mut notice.what)
+                    {
                         *fee = FeeSource::MarketSchedule;
                     }
                     continue;

@@ -27,9 +27,8 @@ impl<R> Shard<R> {
             let Some(owner) = self.rebates_due() else { break };
             let (now, user) = (self.now, self.users.get(owner).expect("an indexed user is in its shard"));
             let due = user.rebates_due(now.day());
-            self.facts.extend(
-                due.map(|(wallet, amount)| Mutation::RebatePaid(fact::RebatePaid { wallet, amount, at: now })),
-            );
+            self.facts
+                .extend(due.map(|(wallet, amount)| Mutation::RebatePaid(fact::RebatePaid { wallet, amount, at: now })));
             self.commit(owner, outbox);
             paid_count += 1;
         }

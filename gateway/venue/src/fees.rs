@@ -110,11 +110,15 @@ mod tests {
     fn the_first_statement_counts() {
         use Statement::{Nothing, Unusable};
         let free = Statement::Is(FeeSchedule::FREE);
-        let cases = [(Nothing, free, free), (Unusable, free, Unusable), (free, Unusable, free), (Nothing, Nothing, Nothing)];
+        let cases =
+            [(Nothing, free, free), (Unusable, free, Unusable), (free, Unusable, free), (Nothing, Nothing, Nothing)];
         for (one, other, expected) in cases {
             assert_eq!(one.or(other), expected);
         }
-        assert_eq!([Nothing, Unusable, free].map(Statement::schedule), [None, Some(None), Some(Some(FeeSchedule::FREE))]);
+        assert_eq!(
+            [Nothing, Unusable, free].map(Statement::schedule),
+            [None, Some(None), Some(Some(FeeSchedule::FREE))]
+        );
         println!("order of statements: {} cases", cases.len() + 3);
     }
 }

@@ -110,11 +110,7 @@ pub(crate) fn post(wallet: &mut Wallet, postings: &[Posting]) {
                 wallet.cash -= posting.amount;
                 wallet.reserved -= posting.amount;
             }
-            Account::Fees
-            | Account::Market
-            | Account::Opening
-            | Account::Payments
-            | Account::MakerRebates => {}
+            Account::Fees | Account::Market | Account::Opening | Account::Payments | Account::MakerRebates => {}
         }
         match posting.to {
             Account::Available => wallet.cash += posting.amount,
@@ -122,11 +118,7 @@ pub(crate) fn post(wallet: &mut Wallet, postings: &[Posting]) {
                 wallet.cash += posting.amount;
                 wallet.reserved += posting.amount;
             }
-            Account::Fees
-            | Account::Market
-            | Account::Opening
-            | Account::Payments
-            | Account::MakerRebates => {}
+            Account::Fees | Account::Market | Account::Opening | Account::Payments | Account::MakerRebates => {}
         }
     }
     assert!(

@@ -1,7 +1,7 @@
 //! A wallet: cash and its reserved part. Its positions are the user's positions with its id.
 
-use crate::amount::Cash;
 use super::rebates::Rebates;
+use crate::amount::Cash;
 use crate::bytes::{Bytes, CodecError, leaf};
 use crate::id::WalletId;
 use crate::time::Timestamp;

@@ -71,7 +71,9 @@ impl Translate {
 
     /// Continues after [`Translate::save`]; false: the bytes are not such.
     pub fn restore(&mut self, bytes: &[u8]) -> bool {
-        let Some(Saved { markets, events, series, fees, sequences }) = saved::read::<Saved>(bytes) else { return false };
+        let Some(Saved { markets, events, series, fees, sequences }) = saved::read::<Saved>(bytes) else {
+            return false;
+        };
         if markets.iter().any(|market| market.grid.is_empty()) {
             return false;
         }

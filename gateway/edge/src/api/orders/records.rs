@@ -2,8 +2,8 @@
 //! it is the hottest of all; a test compares it with [`OrderResponse`] and [`OrderDetail`].
 
 use super::words::{
-    FeeSourceName, LiquidityName, OrderTypeInAnyCase, OrderTypeName, RequestedTimeInForce, SideInAnyCase, SideName, StatusName,
-    TimeInForceName,
+    FeeSourceName, LiquidityName, OrderTypeInAnyCase, OrderTypeName, RequestedTimeInForce, SideInAnyCase, SideName,
+    StatusName, TimeInForceName,
 };
 use crate::api::account::view::StatusAfterTrade;
 use crate::api::clob::place::PlacedOrFailed;

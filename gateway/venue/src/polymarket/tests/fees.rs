@@ -93,7 +93,9 @@ fn the_first_of_three_sources_counts() {
     assert_eq!(fees(&world.rest(&path, &clob(r#","fd":{"r":40,"e":1}"#))), [None], "unusable, and the table counts");
     assert_eq!(world.skips.get(Skip::UnusableFees), 1);
     // Of an unknown market, of no market, of no object.
-    for body in [clob("").replace("09", "08").as_str(), r#"{"c":null,"fd":{"r":0.04,"e":1}}"#, r#"{"c":7,"fd":7}"#, "[]"] {
+    for body in
+        [clob("").replace("09", "08").as_str(), r#"{"c":null,"fd":{"r":0.04,"e":1}}"#, r#"{"c":7,"fd":7}"#, "[]"]
+    {
         assert_eq!(fees(&world.rest(&path, body)), [], "{body}");
     }
     println!("sources of fees: 11 cases");

@@ -73,7 +73,7 @@ record! {
         trade_id: u64 = 268_435_460;
         venue_time: Option<scalar::Timestamp> = None,
             "Time of the recording that the fill was made against; null where the venue's time is server time.";
-        fee_source: FeeSourceName = "category_table".into(),
+        fee_source: FeeSourceName = "none".into(),
             "What decided the fee: the schedule that the market states, the rate of its category, or nothing.";
         seq: u64 = 2, "Number among the frames of this socket that carry one, from 1.";
         user_seq: u64 = 2, "Number of the order fact among those of the user, from 1.";

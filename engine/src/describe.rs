@@ -5,6 +5,7 @@
 //! tree that the caller serialises. The tables that declare facts and their parts (`record`, `facts`, `words`) generate
 //! the journal's layout and this description together, so they cannot differ.
 
+use crate::fee::FeeRounding;
 use crate::id::Outcome;
 use crate::market::terms::{Asset, Category, Interval, MarketState, Resolution, Venue};
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
@@ -325,6 +326,7 @@ words! {
     Side: Buy, Sell;
     OrderType: Market, Limit;
     TimeInForce: Gtc, Gtd, Fok, Fak, Ioc;
+    FeeRounding: HalfUp, Down, UpToFour;
     EntryRoute: Native, Batch, Venue, Clob;
     CloseReason: FokNotFilled, FakNoFill, FakRest, ExecutionFailed, UserCancelled, CancelAll, CancelMarket, GtdExpired,
         HeartbeatLapsed, AutoCancelled, BalanceReset, WalletArchived, MarketResolved, MarketClosed;
@@ -380,7 +382,7 @@ mod tests {
     fn words_have_their_numbers() {
         assert_eq!(
             every_word_has_its_number(),
-            2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 4 + 2 + 5 + 4 + 2 + 2 + 12 + 5 + 6 + 5
+            2 + 2 + 5 + 3 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 4 + 2 + 5 + 4 + 2 + 2 + 12 + 5 + 6 + 5
         );
         for (number, venue) in Venue::ALL.iter().enumerate() {
             assert_eq!((*venue as usize, venue.value()), (number, Value::Text(&format!("{venue:?}"))));

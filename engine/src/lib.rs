@@ -11,7 +11,7 @@
 //! | Module | What it is |
 //! |---|---|
 //! | [`amount`], [`id`], [`time`] | fixed-point numbers, typed ids, µs |
-//! | [`fee`] | the taker's fee |
+//! | [`fee`] | fees of takers and makers, and rebates |
 //! | [`rules`] | rates, flags and bounds; read by decisions only, never by replay |
 //! | [`command`], [`reject`], [`view`], [`notice`] | requests to a shard, refusals, answers, notices to listeners |
 //! | [`look_up`] | commands that need rows which left memory, and what was found of them |

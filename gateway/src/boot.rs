@@ -316,6 +316,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         spot: shared.spot.clone(),
         leap: leap.clone(),
         moments: moments.clone(),
+        follows_fees: shared.rules.follows_schedules(),
     };
     let (is_fed, fed) = oneshot::channel();
     let mut keeping = kept.keeping(&config, is_recording, &clock);

@@ -417,7 +417,7 @@ impl Config {
                 ),
                 readers: values.number("history.readers"),
             },
-            venue: venue::venue(&values),
+            venue: venue::venue(&values, &rules),
             compat: compat::compat(&values),
             local: table::is_own_machine_only(&values).then(|| local::local(&values)),
             brand: read::brand(&values),

@@ -32,6 +32,7 @@ mod exactly_once;
 mod executions;
 mod export;
 mod facade;
+mod fees;
 mod football;
 mod foreign;
 mod headers;

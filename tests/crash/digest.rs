@@ -268,6 +268,15 @@ impl User {
                 self.orders.insert(number(fact, "order"), order);
             }
             "OrderFilled" => self.fill(fact),
+            // It follows its fill.
+            "FillCharged" => {
+                let mut fill = Row(self.fixed.pop().expect("its fill is there"));
+                fill.optional(3, Some(1));
+                self.fixed.push(fill.0);
+            }
+            "RebatePaid" => {
+                *self.cash.get_mut(&number(fact, "wallet")).expect("it was opened") += signed(fact, "amount");
+            }
             "OrderRested" => {
                 let order = self.orders.get_mut(&number(fact, "order")).expect("it was placed");
                 let before = order.reserved_qty;

@@ -80,6 +80,7 @@ pub fn place(
     let mut numbers = Numbers::of(user).ok_or(Reject::Busy)?;
     ground.catalog.stake(market);
     let quote = ground.quote(instrument);
+    let fee_rate = rules.fees.rate(market.listing.category);
     let mut entry = Entry {
         ground,
         user,
@@ -99,7 +100,7 @@ pub fn place(
             post_only: terms.post_only,
             client_order_id: shown_id(placement.request.as_ref(), desk),
             route: placement.route,
-            fee_rate: rules.fees.rate(market.listing.category),
+            fee_rate,
             marketable: false,
             quality: Quality {
                 displayed,
@@ -110,6 +111,7 @@ pub fn place(
             rounded_from,
             order_hash,
         },
+        fees: ground.fees(instrument, fee_rate),
         request: placement.request.take(),
     };
 

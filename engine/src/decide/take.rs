@@ -8,13 +8,13 @@ use crate::book::walk::{self, Walk};
 use crate::book::{BookSide, Books, Effective, EffectiveTop, Reach, Unavailable};
 use crate::decide::depletion::Depletion;
 use crate::fact;
-use crate::fee::taker_fee;
+use crate::fee::{Charge, Tariff};
 use crate::id::{InstrumentId, UserId};
 use crate::market::catalog::Catalog;
 use crate::mutation::Mutation;
 use crate::order::{Side, Taken};
 use crate::reject::Reject;
-use crate::rules::{OVERLAYS_PER_GENERATION, Rules};
+use crate::rules::{Fees, OVERLAYS_PER_GENERATION, Rules};
 use crate::time::{MILLISECOND, Timestamp};
 use ahash::AHashMap;
 
@@ -69,8 +69,8 @@ pub struct Taking {
     pub want: Want,
     /// Worst price; touching counts.
     pub bound: Price,
-    /// 0 for a maker.
-    pub rate: Bps,
+    /// What each level is charged.
+    pub tariff: Tariff,
     /// A market order, which `DEPLETION_SCOPE` may exempt.
     pub market: bool,
     /// Whether the rest is priced at the last level when the levels run out: `fok_depth_aware` is off.
@@ -113,6 +113,14 @@ impl Ground<'_> {
     /// it.
     pub fn venue_at(&self) -> Option<Timestamp> {
         self.recording.filter(|_| self.rules.formats.is_newest())
+    }
+
+    /// What fills of an order now are charged that was placed at this rate of the table.
+    #[inline]
+    pub fn fees(&self, instrument: InstrumentId, rate: Bps) -> Fees {
+        let table = &self.rules.fees;
+        let market = if self.rules.follows_schedules() { self.catalog.of_instrument(instrument) } else { None };
+        market.map_or_else(|| table.by_table(rate), |market| table.of_order(market, rate))
     }
 
     /// The present age of the instrument's quote.
@@ -318,15 +326,31 @@ impl Desk {
     }
 
     fn walk(&self, books: &Books, user: UserId, taking: &Taking, side: BookSide, taken: &mut Vec<Taken>) -> Walk {
+        // The usual charge has a fast form.
+        match taking.tariff.plain() {
+            Some(rate) => self.walk_at(rate, books, user, taking, side, taken),
+            None => self.walk_at(taking.tariff, books, user, taking, side, taken),
+        }
+    }
+
+    fn walk_at(
+        &self,
+        charge: impl Charge,
+        books: &Books,
+        user: UserId,
+        taking: &Taking,
+        side: BookSide,
+        taken: &mut Vec<Taken>,
+    ) -> Walk {
         let (levels, bound) = (self.effective.side(side), Some(taking.bound));
         let overlay = if self.feeds { self.young.get(&user).or_else(|| self.old.get(&user)) } else { None };
         match overlay {
             Some(overlay) => {
                 let mirror = |price| books.mirror(taking.instrument, side, price);
                 let offers = overlay.offers(taking.instrument, side, levels, mirror);
-                walk::walk(offers, side, taking.want, bound, taking.rate, taken)
+                walk::walk(offers, side, taking.want, bound, charge, taken)
             }
-            None => walk::walk(levels, side, taking.want, bound, taking.rate, taken),
+            None => walk::walk(levels, side, taking.want, bound, charge, taken),
         }
     }
 }
@@ -347,7 +371,7 @@ fn stretch(walk: &mut Walk, taking: &Taking, taken: &mut Vec<Taken>) {
         .iter()
         .filter(|row| row.price == last)
         .fold((Qty::ZERO, Cash::ZERO), |(qty, fee), row| (qty + row.qty, fee + row.fee));
-    let fee = taker_fee(before + rest, last, taking.rate) - paid;
+    let fee = taking.tariff.fee(before + rest, last) - paid;
     taken.push(Taken { price: last, qty: rest, fee, mirrored: taken.last().is_some_and(|row| row.mirrored) });
     walk.filled += rest;
     walk.exact += exact_notional(last, rest);

@@ -14,6 +14,7 @@ mod billing;
 mod departed;
 mod departing;
 mod equity;
+mod fees;
 mod flags;
 mod ids;
 mod keys;
@@ -47,6 +48,7 @@ fn scenarios() {
         ("keys", keys::SCENARIOS),
         ("wallets", wallets::SCENARIOS),
         ("equity", equity::SCENARIOS),
+        ("fees", fees::SCENARIOS),
     ] {
         let ran = run(file, text);
         assert!(ran.scenarios > 0, "no scenario in {file}");

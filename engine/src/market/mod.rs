@@ -22,7 +22,7 @@ use crate::time::{Timestamp, UtcDay};
 use ahash::AHashMap;
 use mutation::MarketMutation;
 use std::collections::{BTreeMap, BTreeSet};
-use terms::{Listing, MarketState, Resolution};
+use terms::{FeeSchedule, Listing, MarketState, Resolution};
 use wincode::{SchemaRead, SchemaWrite};
 
 /// A market.
@@ -41,7 +41,7 @@ pub struct Market {
     pub settled_at: Option<Timestamp>,
 }
 
-leaf! { Market }
+leaf! { Market, FeeSchedule }
 
 impl Market {
     /// A new market.
@@ -57,6 +57,8 @@ pub struct Markets {
     markets: Vec<Market>,
     tapes: BTreeMap<[u8; 32], Timestamp>,
     history_from: UtcDay,
+    /// Of markets that have ever stated one; absent: the table counts again.
+    fee_schedules: BTreeMap<MarketId, Option<FeeSchedule>>,
     // Derived:
     conditions: AHashMap<String, MarketId>,
     /// Unresolved markets with an end date in the future.
@@ -111,6 +113,16 @@ impl Markets {
     /// The first day that is kept of what has left memory: what ended before it is not shown. Day 0: everything is kept.
     pub fn history_from(&self) -> UtcDay {
         self.history_from
+    }
+
+    /// The fees that a market states, if they can be used.
+    pub fn fee_schedule(&self, market: MarketId) -> Option<FeeSchedule> {
+        *self.fee_schedules.get(&market)?
+    }
+
+    /// Whether a market has ever stated its fees.
+    pub fn has_fee_schedules(&self) -> bool {
+        !self.fee_schedules.is_empty()
     }
 }
 
@@ -170,6 +182,17 @@ impl Markets {
         let mut facts = vec![MarketMutation::EndChanged(fact::EndChanged { market, end, at })];
         facts.extend(self.state_and_end(market, known.state, has_ended(end, venue_now), at));
         facts
+    }
+
+    /// The venue reports the fees of a market; `None`: those that it states cannot be used.
+    ///
+    /// # Panics
+    /// When a number is out of its bounds.
+    pub fn fees(&self, market: MarketId, schedule: Option<FeeSchedule>, at: Timestamp) -> Option<MarketMutation> {
+        assert!(schedule.is_none_or(|schedule| schedule.is_valid()), "a schedule within its bounds: {schedule:?}");
+        self.open(market)?;
+        let changed = self.fee_schedule(market) != schedule;
+        changed.then_some(MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule, at }))
     }
 
     /// Markets whose end date has passed by `venue_now` without a fact that says so.
@@ -264,6 +287,10 @@ impl Markets {
             MarketMutation::HistoryCut(fact::HistoryCut { day, .. }) => {
                 self.history_from = self.history_from.max(UtcDay(*day));
             }
+            MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule, .. }) => {
+                assert!((market.0 as usize) < self.markets.len(), "a fact about a market follows its listing");
+                self.fee_schedules.insert(*market, *schedule);
+            }
         }
     }
 
@@ -341,8 +368,8 @@ pub(crate) fn take_version(bytes: &[u8]) -> Result<(u16, &[u8]), CodecError> {
 
 /// Snapshot bytes: equal states have equal bytes, with any history.
 impl Markets {
-    /// Appends all markets, tapes and the first day of the history to `out`: these bytes are in the digest. While
-    /// everything is kept, the day takes no byte.
+    /// Appends all markets, tapes, the first day of the history and the fees that markets state to `out`: these bytes are
+    /// in the digest. Without stated fees they take no byte, and while everything is kept, too, the day takes none.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_list(self.markets.len(), self.markets.iter(), out);
         (self.tapes.len() as u64).put(out);
@@ -350,8 +377,15 @@ impl Markets {
             tape.put(out);
             reached.put(out);
         }
-        if self.history_from != UtcDay(0) {
+        if self.history_from != UtcDay(0) || self.has_fee_schedules() {
             self.history_from.put(out);
+        }
+        if self.has_fee_schedules() {
+            (self.fee_schedules.len() as u64).put(out);
+            for (market, schedule) in &self.fee_schedules {
+                market.put(out);
+                schedule.put(out);
+            }
         }
     }
 
@@ -368,11 +402,28 @@ impl Markets {
         }
         if !bytes.is_empty() {
             markets.history_from = Bytes::take(&mut bytes)?;
-            if markets.history_from == UtcDay(0) || !bytes.is_empty() {
-                return Err(CodecError::Rest);
+            match bytes.is_empty() {
+                true if markets.history_from == UtcDay(0) => return Err(CodecError::Rest),
+                true => {}
+                false => markets.take_fee_schedules(&mut bytes)?,
             }
         }
         (0..markets.markets.len() as u32).for_each(|market| markets.index(MarketId(market)));
         Ok(markets)
+    }
+
+    /// Takes the fees to the last byte: at least one market, ascending.
+    fn take_fee_schedules(&mut self, bytes: &mut &[u8]) -> Result<(), CodecError> {
+        let count = u64::take(bytes)?;
+        for _ in 0..count {
+            let (market, schedule): (MarketId, Option<FeeSchedule>) = (Bytes::take(bytes)?, Bytes::take(bytes)?);
+            let follows = self.fee_schedules.last_key_value().is_none_or(|(last, _)| *last < market);
+            let is_valid = schedule.is_none_or(|schedule| schedule.is_valid());
+            if !follows || !is_valid || market.0 as usize >= self.markets.len() {
+                return Err(CodecError::Reference);
+            }
+            self.fee_schedules.insert(market, schedule);
+        }
+        if self.fee_schedules.is_empty() || !bytes.is_empty() { Err(CodecError::Rest) } else { Ok(()) }
     }
 }

@@ -92,6 +92,11 @@ impl<R> Cycles<R> {
         self.waiting.push_back((venue_now, sweeps, reply));
     }
 
+    /// Whether a cycle has started since the start of the process.
+    pub fn have_begun(&self) -> bool {
+        self.count > 0
+    }
+
     /// Whether a cycle is running or waits.
     pub fn is_running(&self) -> bool {
         self.running.is_some() || !self.waiting.is_empty()

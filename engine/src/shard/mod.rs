@@ -32,6 +32,7 @@ mod pages;
 mod placing;
 mod prints;
 pub mod query;
+mod rebates;
 pub(crate) mod repeats;
 pub mod replay;
 pub mod snapshot;
@@ -47,6 +48,7 @@ use crate::decide::{alerts as decide_alerts, keys, numbers, wallets};
 use crate::departed::KeptFrom;
 use crate::directory::Directory;
 use crate::fact;
+use crate::fee::FeeSource;
 use crate::id::UserId;
 use crate::look_up::Findings;
 use crate::look_up::filters::Filters;
@@ -321,8 +323,8 @@ impl<R> Shard<R> {
         self.work(outbox) || !inbox.is_empty() || self.line.can_move()
     }
 
-    /// One piece of larger work: points of the hour and the minute before anything changes, then sweeps, because
-    /// clients wait for them. True when there is more and the log has room for it.
+    /// One piece of larger work: points of the hour and the minute before anything changes, then rebates, of which there
+    /// are few, then sweeps, because clients wait for them. True when there is more and the log has room for it.
     fn work(&mut self, outbox: &mut impl Outbox<R>) -> bool {
         if outbox.room() == Room::None {
             self.prints.lose_all();
@@ -332,6 +334,9 @@ impl<R> Shard<R> {
             return outbox.room() == Room::Ample;
         }
         if self.note_minute() {
+            return true;
+        }
+        if self.pay_rebates(outbox) {
             return true;
         }
         if let Some(sweep) = self.sweeps.pop_front() {
@@ -370,7 +375,7 @@ impl<R> Shard<R> {
 
     /// Whether larger work is in progress or waits: [`Shard::turn`] continues it.
     pub fn has_work(&self) -> bool {
-        self.is_busy() || self.hourly.is_due(self.now) || self.is_minute_due()
+        self.is_busy() || self.hourly.is_due(self.now) || self.is_minute_due() || self.rebates_due().is_some()
     }
 
     /// Time never goes back, even if the caller's clock does.
@@ -560,16 +565,25 @@ impl<R> Shard<R> {
             user.apply(fact, indexes);
             let (order, what, at) = match fact {
                 Mutation::OrderPlaced(fact::OrderPlaced { order, at, .. }) => (*order, OrderFact::Placed, *at),
-                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, at, .. }) => {
+                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, fee_rate, at, .. }) => {
                     self.desk.deplete(&self.books, owner, levels);
                     let terms = &user.order(*order).expect("a fill was applied to its order").terms;
                     let instrument = terms.instrument;
                     self.minutes.notice(terms.wallet);
                     let resting = user.last_fill_was_resting();
-                    (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)
+                    let fee = FeeSource::of_table(*fee_rate);
+                    (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty, fee }, *at)
                 }
                 Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => (*order, OrderFact::Closed, *at),
-                Mutation::OrderRested(_) => continue,
+                Mutation::FillCharged(_) => {
+                    // It follows its fill.
+                    if let Some(OrderFact::Filled { fee, .. }) = self.notices.last_mut().map(|notice| &mut notice.what)
+                    {
+                        *fee = FeeSource::MarketSchedule;
+                    }
+                    continue;
+                }
+                Mutation::OrderRested(_) | Mutation::RebateAccrued(_) => continue,
                 Mutation::SubscriptionNoted(_) | Mutation::SubscriptionPaid(_) => {
                     self.directory.note_plans(user);
                     continue;

@@ -9,7 +9,9 @@ pub(crate) mod packed;
 
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::describe::facts;
+use crate::fee::FeeRounding;
 use crate::id::{KeyId, OrderId, PositionId, TradeId, UserId, WalletId};
+use crate::market::terms::FeeSchedule;
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
@@ -384,6 +386,26 @@ facts! {
         /// that id, and it is higher than the prefixes before it.
         NumbersExtended {
             prefix: UserId,
+            at: Timestamp,
+        },
+        /// The fee of the fill before it in the record is by the schedule of the market.
+        FillCharged {
+            trade: TradeId,
+            schedule: FeeSchedule,
+            rounding: FeeRounding,
+            at: Timestamp,
+        },
+        /// The maker of the fill before it in the record has earned a rebate. It is paid later, and is not cash before.
+        RebateAccrued {
+            trade: TradeId,
+            wallet: WalletId,
+            amount: Cash,
+            at: Timestamp,
+        },
+        /// What a wallet had earned by rebates when the UTC day began is paid: cash +amount.
+        RebatePaid {
+            wallet: WalletId,
+            amount: Cash,
             at: Timestamp,
         },
     }

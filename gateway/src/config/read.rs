@@ -3,9 +3,10 @@
 use super::source::Values;
 use super::table::{price_key, texts};
 use super::*;
+use engine::fee::FeeRounding;
 use engine::format::Formats;
 use engine::market::terms::Category;
-use engine::rules::FillModel;
+use engine::rules::{FeeRates, FillModel};
 use engine::time::HOUR;
 use engine::user::Tier;
 use engine::user::billing::{BillingInterval, Product};
@@ -246,6 +247,12 @@ fn fees(values: &Values) -> FeeTable {
         let name = category.name().unwrap_or("unknown");
         fees.set(category, Bps(values.number(&format!("fees.{name}"))));
     }
+    let source: Option<FeeRates> = values.optional_word("fees.source");
+    // The previous formats have no place for the fees that markets state.
+    let has_schedules = values.word::<Formats>("journal.write_formats").is_newest();
+    fees.source = source.filter(|_| has_schedules).unwrap_or_default();
+    fees.rounding = values.word("fees.rounding");
+    fees.accrues_rebates = values.text("fees.maker_rebate") == "accrue";
     fees
 }
 
@@ -281,6 +288,18 @@ impl Word for LogLevel {
 impl Word for LogFormat {
     fn words() -> Vec<(&'static str, LogFormat)> {
         vec![("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)]
+    }
+}
+
+impl Word for FeeRates {
+    fn words() -> Vec<(&'static str, FeeRates)> {
+        FeeRates::ALL.into_iter().map(|source| (source.name(), source)).collect()
+    }
+}
+
+impl Word for FeeRounding {
+    fn words() -> Vec<(&'static str, FeeRounding)> {
+        FeeRounding::CHOICES.into_iter().map(|(rounding, name)| (name, rounding)).collect()
     }
 }
 

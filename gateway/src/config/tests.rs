@@ -3,8 +3,9 @@ mod secrets;
 use super::*;
 use ::venue::tape::Origin;
 use ::venue::{Speed, VenueKind};
+use engine::fee::FeeRounding;
 use engine::market::terms::Category;
-use engine::rules::FillModel;
+use engine::rules::{FeeRates, FillModel};
 use engine::user::Tier;
 
 fn read(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -39,6 +40,34 @@ fn the_defaults_are_as_documented() {
     assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);
     assert_eq!(config.rules.fees.rate(Category::Crypto), Bps(700));
     assert_eq!(wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
+}
+
+/// Where fees come from, how they are rounded, and whether makers earn rebates; the previous formats have the table only.
+#[test]
+fn fees_have_a_source_and_a_rounding() {
+    use FeeRates::{Auto, Table};
+    use FeeRounding::{Down, HalfUp};
+    let cases = [
+        ("", (Table, HalfUp, false)),
+        ("[fees]\nsource = \"table\"\nrounding = \"half_up\"\nmaker_rebate = \"off\"", (Table, HalfUp, false)),
+        ("[fees]\nsource = \"auto\"", (Auto, HalfUp, false)),
+        ("[fees]\nsource = \"\"", (Table, HalfUp, false)),
+        ("[fees]\nrounding = \"down\"\nmaker_rebate = \"accrue\"", (Table, Down, true)),
+        ("[fees]\nsource = \"auto\"\n[journal]\nwrite_formats = \"previous\"", (Table, HalfUp, false)),
+    ];
+    for (file, expected) in cases {
+        let config = read(file, &[], &[]).expect("a configuration");
+        let fees = &config.rules.fees;
+        assert_eq!((fees.source, fees.rounding, fees.accrues_rebates), expected, "{file}");
+        assert_eq!(config.venue.live.follows_fees, expected.0 == Auto, "{file}");
+    }
+    let wrong =
+        [("source", "market"), ("source", "AUTO "), ("rounding", "up"), ("rounding", ""), ("maker_rebate", "on")];
+    for (key, value) in wrong {
+        let error = refused(&format!("[fees]\n{key} = {value:?}"), &[], &[]);
+        assert!(error.contains(&format!("fees.{key}")), "{error}");
+    }
+    println!("settings of fees: {} cases", cases.len() + wrong.len());
 }
 
 /// The folder follows the data directory; an address is public and encrypted, or of this machine.

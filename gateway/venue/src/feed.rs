@@ -178,6 +178,8 @@ struct Desk<L: Links> {
     /// Venue time of the first frame, and of the last one.
     begun_at: Option<Timestamp>,
     venue_now: Timestamp,
+    /// The fees that markets state are journaled.
+    follows_fees: bool,
     /// What the frames and cycles since the last report to `moments` consisted of.
     passed: Passed,
     stopped: bool,
@@ -206,6 +208,8 @@ pub struct FeedParts<L: Links> {
     pub leap: Arc<Leap>,
     /// One clock for server, recording and bot: a back-test. The venue is then a recording that never waits.
     pub moments: Option<Arc<Moments>>,
+    /// Fees that markets state are journaled, because fills are charged by them.
+    pub follows_fees: bool,
 }
 
 impl<L: Links> Feed<L> {
@@ -248,6 +252,7 @@ impl<L: Links> Feed<L> {
             begun_at: None,
             venue_now: Timestamp(0),
             passed: Passed::default(),
+            follows_fees: parts.follows_fees,
             stopped: false,
         };
         for market in parts.stakes {

@@ -5,11 +5,12 @@ use crate::amount::{Bps, Cash, Price, Qty, TickSize};
 use crate::book::BookSide;
 use crate::book::publish;
 use crate::command::{IdSource, InvalidTerms, Placement, PlacementTerms, RequestIdentity, RequestedPrice, Size};
+use crate::fee::FeeRounding;
 use crate::id::{InstrumentId, KeyId, MarketId, Outcome, WalletId};
 use crate::market::mutation::MarketMutation;
-use crate::market::terms::{Asset, Category, Interval, Listing, MarketState, UpDown, Venue};
+use crate::market::terms::{Asset, Category, FeeSchedule, Interval, Listing, MarketState, UpDown, Venue};
 use crate::order::{EntryRoute, OrderType, Side, TimeInForce};
-use crate::rules::FillModel;
+use crate::rules::{FeeRates, FillModel};
 use crate::time::{HOUR, MILLISECOND, MINUTE, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
@@ -87,7 +88,7 @@ impl World {
         let interval =
             option("updown").map(|name| Interval::ALL.into_iter().find(|known| known.name() == name).expect("known"));
         let listing = Listing {
-            venue: Venue::Synthetic,
+            venue: if option("venue") == Some("kalshi") { Venue::Kalshi } else { Venue::Synthetic },
             venue_market_id: market.to_string(),
             condition: format!("0x{market:064x}"),
             tokens: [(market * 2 + 100).to_string(), (market * 2 + 101).to_string()],
@@ -123,6 +124,18 @@ impl World {
             publish(&fact, &self.catalog, &mut self.writer);
         }
         String::new()
+    }
+
+    /// `fees MARKET RATE EXPONENT takers|all REBATE`, or `fees MARKET none`: what the market states.
+    pub(super) fn state_fees(&mut self, words: &[&str]) -> String {
+        let schedule = (words[1] != "none").then(|| FeeSchedule {
+            rate: micros(words[1]) as u32,
+            exponent: number(words[2]) as u16,
+            taker_only: words[3] == "takers",
+            rebate_rate: micros(words[4]) as u32,
+        });
+        let fact = self.markets.fees(MarketId(number(words[0]) as u32), schedule, self.now);
+        self.publish(fact)
     }
 
     /// `book TOKEN bids P×S … asks P×S …`.
@@ -172,6 +185,15 @@ impl World {
             "numbers_per_prefix" => self.rules.numbers_per_prefix = number(value) as u32,
             "client_ids" => self.rules.client_ids_us = span(value),
             "weather_fee" => self.rules.fees.set(Category::Weather, Bps(number(value) as u32)),
+            "fee_source" => {
+                let named = FeeRates::ALL.into_iter().find(|source| source.name() == value);
+                self.rules.fees.source = named.expect("a source");
+            }
+            "fee_rounding" => {
+                let named = FeeRounding::CHOICES.into_iter().find(|(_, name)| *name == value);
+                self.rules.fees.rounding = named.expect("a rounding").0;
+            }
+            "maker_rebate" => self.rules.fees.accrues_rebates = value == "accrue",
             "beta_until" => self.rules.beta_until = Some(self.now.plus(span(value))),
             "free_trade_since" => self.rules.free_trade_since = self.now.plus(span(value)),
             "fill_model" => {

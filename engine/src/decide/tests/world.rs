@@ -324,6 +324,7 @@ impl World {
                 let fact = self.markets.resolve(MarketId(number(rest[0]) as u32), resolution, self.now);
                 self.publish(fact)
             }
+            "fees" => self.state_fees(rest),
             "outage" => {
                 self.writer.outage(rest[0] == "on");
                 String::new()

@@ -11,7 +11,7 @@ use crate::market::mutation::MarketMutation;
 use wincode::SchemaRead;
 
 /// The newest format of a payload. Its additions: the hash of a signed order, the recording's time of a fill, and the
-/// facts about back-tests and billing.
+/// facts about back-tests, billing, alerts, cuts of the history and fees that markets state.
 pub const VERSION: u16 = 4;
 
 /// The first format.

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::fact;
+use crate::fee::FeeSource;
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::packed::{bits, has};
 use crate::time::Timestamp;
@@ -426,16 +427,29 @@ pub struct Fill {
     pub at: Timestamp,
     /// The recording's time; zero if server time is the venue's.
     venue_at: Timestamp,
-    /// 0 for a maker fill.
+    /// 0 for a maker that pays nothing.
     pub fee_rate: Bps,
     quote_age_ms: Figure,
     /// Row of the previous fill of the same order, or [`NO_FILL`].
     pub(crate) before: u32,
     pub liquidity: Liquidity,
     pub source: PriceSource,
+    /// Its fee is by the schedule of its market.
+    pub(crate) by_schedule: bool,
 }
 
 impl Fill {
+    /// What decided its fee.
+    pub fn fee_source(&self) -> FeeSource {
+        if self.by_schedule { FeeSource::MarketSchedule } else { FeeSource::of_table(self.charged_rate()) }
+    }
+
+    /// The rate that it was charged: that of a maker counts only if a schedule charges makers.
+    pub fn charged_rate(&self) -> Bps {
+        let is_free = self.liquidity == Liquidity::Maker && !self.by_schedule;
+        if is_free { Bps(0) } else { self.fee_rate }
+    }
+
     /// The recording's time, if a recording drives the venue's clock.
     pub fn venue_at(&self) -> Option<Timestamp> {
         moment(self.venue_at)
@@ -463,6 +477,7 @@ impl Fill {
             before,
             liquidity: filled.liquidity,
             source: filled.source,
+            by_schedule: false,
         }
     }
 }

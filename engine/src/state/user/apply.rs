@@ -104,7 +104,7 @@ impl User {
                 self.watch(indexes);
             }
             Mutation::BoughtResetUsed(fact::BoughtResetUsed { wallet, baseline, at }) => {
-                self.restart(*wallet, *baseline);
+                self.restart(*wallet, *baseline, indexes);
                 self.note_bought_reset(*at);
                 self.watch(indexes);
             }
@@ -122,6 +122,16 @@ impl User {
             Mutation::NumbersExtended(fact::NumbersExtended { prefix, at: _ }) => {
                 self.extend_numbers(*prefix);
                 indexes.prefix_granted(self.id, *prefix);
+            }
+            Mutation::FillCharged(fact::FillCharged { trade, schedule: _, rounding: _, at: _ }) => {
+                let trading = self.trading_mut();
+                let charged = trading.fill_at(object_number(trade.0)).map(|(row, _)| row);
+                trading.fills[charged.expect("a fill that is charged is there")].by_schedule = true;
+            }
+            Mutation::RebateAccrued(accrued) => self.earn_rebate(accrued, indexes),
+            Mutation::RebatePaid(paid) => {
+                self.pay_rebate(paid, indexes);
+                self.watch(indexes);
             }
             // They change nothing: only their alerts are raised.
             Mutation::DailyLimitReached(_) | Mutation::NoticeRaised(_) => {}
@@ -188,9 +198,10 @@ impl User {
                 let archived = wallet_mut(&mut self.wallets, *wallet);
                 assert!(archived.reserved == Cash::ZERO, "a wallet is empty before it is archived: wallet {wallet}");
                 archived.set_rare(WalletRare { archived_at: Some(*at), ..archived.rare() });
+                self.drop_rebates(*wallet, indexes);
             }
             Mutation::WalletReset(fact::WalletReset { wallet, baseline, at }) => {
-                self.restart(*wallet, *baseline);
+                self.restart(*wallet, *baseline, indexes);
                 self.trading_mut().push_reset(*wallet, *at);
                 self.watch(indexes);
             }
@@ -246,8 +257,9 @@ impl User {
     }
 
     /// The next generation of a wallet without orders and positions.
-    fn restart(&mut self, wallet: WalletId, baseline: Cash) {
+    fn restart(&mut self, wallet: WalletId, baseline: Cash, indexes: &mut Indexes) {
         self.keep_opening(wallet);
+        self.drop_rebates(wallet, indexes);
         let reset = wallet_mut(&mut self.wallets, wallet);
         assert!(reset.reserved == Cash::ZERO, "a wallet is empty before it is reset: wallet {wallet}");
         ledger::post(reset, &ledger::restart(reset.cash, baseline));

@@ -27,6 +27,7 @@ mod points;
 pub mod position;
 pub(crate) mod prefixes;
 pub mod quota;
+pub mod rebates;
 pub mod rows;
 pub mod safeguard;
 #[cfg(test)]
@@ -58,6 +59,7 @@ pub use idempotency::{FirstAnswer, Remembered};
 pub use key::{ApiKey, Grant, Permissions, Prefix, Tier};
 pub use position::{Position, Settlement};
 pub use quota::Quota;
+pub use rebates::Rebates;
 pub use safeguard::Safeguard;
 pub use users::Users;
 pub use wallet::{Wallet, WalletKind, WalletRare};

@@ -58,6 +58,11 @@ impl Wallet {
         if let Some(archived_at) = self.archived_at().filter(|archived_at| *archived_at > at) {
             self.set_rare(WalletRare { archived_at: Some(archived_at.min(at)), ..self.rare() });
         }
+        let mut rebates = self.rebates();
+        rebates.set_back(at);
+        if rebates != self.rebates() {
+            self.set_rebates(rebates);
+        }
     }
 }
 

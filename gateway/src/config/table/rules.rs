@@ -1,11 +1,11 @@
 //! Rows of order rules, route gates, fees, keys and streams.
 
 use super::texts;
-use crate::config::setting::{Setting, boolean, integer, list, map, moment, switch, word, words};
+use crate::config::setting::{Setting, boolean, integer, list, map, moment, optional_word, switch, word, words};
 use crate::config::source::Values;
 use crate::config::{OrderEvents, SUBSCRIPTIONS_MAX};
 use engine::market::terms::Category;
-use engine::rules::Rules;
+use engine::rules::{FeeRates, Rules};
 
 pub(super) fn rows() -> Vec<Setting> {
     [gates(), rollout(), orders(), fees(), accounts(), reads()].into_iter().flatten().collect()
@@ -126,7 +126,26 @@ fn fees() -> Vec<Setting> {
         texts::CATEGORY,
         "Fee categories of further category names of venues; the key is the venue's name of the category, in any case.",
     );
-    rows.chain([names]).collect()
+    let charged = [
+        optional_word::<FeeRates>(
+            "fees.source",
+            "`table`",
+            "`auto`: fills of a market that states its own fees are charged by those, as they are at the match. `table`: \
+             the rates above, as they are at the placement. Synthetic markets state none.",
+        ),
+        word(
+            "fees.rounding",
+            fees.rounding,
+            "How the fee of each level is rounded to 5 decimals. Fees that Kalshi states are rounded up to 4.",
+        ),
+        words(
+            "fees.maker_rebate",
+            "off",
+            ["off", "accrue"],
+            "`accrue`: makers earn the rebate that their market states, and are paid at 00:00 UTC from 1 USD on.",
+        ),
+    ];
+    rows.chain([names]).chain(charged).collect()
 }
 
 fn accounts() -> Vec<Setting> {

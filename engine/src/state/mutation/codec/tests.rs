@@ -1,9 +1,12 @@
 use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, TickSize};
 use crate::fact;
+use crate::fee::FeeRounding;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use crate::market::mutation::MarketMutation;
-use crate::market::terms::{Asset, Category, EventTerms, Interval, Listing, MarketState, Resolution, UpDown, Venue};
+use crate::market::terms::{
+    Asset, Category, EventTerms, FeeSchedule, Interval, Listing, MarketState, Resolution, UpDown, Venue,
+};
 use crate::mutation::Mutation;
 use crate::mutation::earlier::first as earlier;
 use crate::order::{
@@ -233,7 +236,24 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
         Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
         Mutation::NumbersExtended(fact::NumbersExtended { prefix: UserId(dice.next()), at }),
+        Mutation::FillCharged(fact::FillCharged {
+            trade: TradeId(dice.next()),
+            schedule: fee_schedule(dice),
+            rounding: dice.pick(&[FeeRounding::HalfUp, FeeRounding::Down, FeeRounding::UpToFour]),
+            at,
+        }),
+        Mutation::RebateAccrued(fact::RebateAccrued { trade: TradeId(dice.next()), wallet, amount: cash(dice), at }),
+        Mutation::RebatePaid(fact::RebatePaid { wallet, amount: cash(dice), at }),
     ]
+}
+
+fn fee_schedule(dice: &mut Dice) -> FeeSchedule {
+    FeeSchedule {
+        rate: small(dice),
+        exponent: dice.next() as u16,
+        taker_only: dice.chance(50),
+        rebate_rate: small(dice),
+    }
 }
 
 fn figures(dice: &mut Dice) -> BacktestFigures {
@@ -283,6 +303,7 @@ fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
         MarketMutation::Restored(fact::Restored { instance: [0xa5; 16], parent: [0x5a; 16], lsn: 41, at }),
         MarketMutation::ClockSetBack(fact::ClockSetBack { from: Timestamp(0x0123_4567_89ab_cdef), at }),
         MarketMutation::HistoryCut(fact::HistoryCut { day: 0x0102_0304, at }),
+        MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule: dice.maybe(fee_schedule), at }),
     ]
 }
 
@@ -448,12 +469,12 @@ fn the_newest_format_has_the_golden_bytes() {
     assert!(named(Mutation::KINDS) && named(MarketMutation::KINDS), "each fact has its lines");
 }
 
-/// The journal format of a line of a golden file: three facts have their own format.
+/// The journal format of a line of a golden file: four facts have their own format.
 fn format_of(name: &str, file: u16) -> u16 {
     match (name, file) {
         ("Restored", VERSION_FIRST) => VERSION_RESTORED,
         ("ClockSetBack", VERSION_FIRST) => VERSION_SET_BACK,
-        ("HistoryCut", VERSION_FIRST) => VERSION,
+        ("HistoryCut" | "FeeScheduleChanged", VERSION_FIRST) => VERSION,
         _ => file,
     }
 }
@@ -494,8 +515,8 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
         }
     }
     println!("golden facts: {cases}");
-    // The last one is about markets: that history was cut.
-    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 1;
+    // The last two are about markets: that history was cut, and what a market states about its fees.
+    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 2;
     assert_eq!(cases, GOLDEN.len() * 2 * (Mutation::KINDS.len() + MarketMutation::KINDS.len()) - 2 * later);
 }
 

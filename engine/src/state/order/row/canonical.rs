@@ -117,6 +117,7 @@ impl Fill {
             before: _,
             liquidity,
             source,
+            by_schedule,
         } = self;
         for number in [id.0, order.0, qty.0, notional.0 as u64, fee.0 as u64, at.0, fee_rate.0.into()] {
             row.number(number);
@@ -125,6 +126,7 @@ impl Fill {
         row.byte(*source as u8);
         row.optional(1, quote_age_ms.get().map(u64::from));
         row.optional(2, self.venue_at().map(|at| at.0));
+        row.optional(3, by_schedule.then_some(1));
     }
 }
 
@@ -244,8 +246,11 @@ mod tests {
             for before in [super::super::NO_FILL, 3] {
                 let fill = Fill::of(fact, before);
                 assert_eq!(hex_of(Kind::Fill, |row| fill.put_canonical(row)), *expected, "{fact:?}");
+                let charged = Fill { by_schedule: true, ..fill };
+                let expected = format!("{expected}03{}", numbers(&[1]));
+                assert_eq!(hex_of(Kind::Fill, |row| charged.put_canonical(row)), expected, "{fact:?} by a schedule");
             }
         }
-        println!("bytes of fills: {} cases", 2 * rows.len());
+        println!("bytes of fills: {} cases", 4 * rows.len());
     }
 }

@@ -3,6 +3,7 @@
 use super::{Figure, Fill, Fillable, HIGH_SLIPPAGE, NO_FILL, Order, Rare, Rarest, STALE_QUOTE, Terms, parts};
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::bytes::CodecError;
+use crate::describe::Words;
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::packed::{
     Numbered, Packed, Packer, bits, has, take_byte, take_bytes, take_figure, take_number, take_signed, take_small,
@@ -244,15 +245,32 @@ impl Rare {
 
 /// Bit of a fill's first byte: it has the recording's time, as its last field.
 const HAS_VENUE_AT: u8 = 1 << 7;
+/// Its fee is by the schedule of its market.
+const BY_SCHEDULE: u8 = 1 << 6;
+const _: () = assert!(<PriceSource as Words>::ALL.len() <= 32);
 
 impl Packed for Fill {
     type Shared = ();
 
     fn pack(&self, fill_before: Option<&Fill>, packer: &mut Packer) {
-        let Fill { id, order, qty, notional, fee, at, venue_at, fee_rate, quote_age_ms, before, liquidity, source } =
-            self;
+        let Fill {
+            id,
+            order,
+            qty,
+            notional,
+            fee,
+            at,
+            venue_at,
+            fee_rate,
+            quote_age_ms,
+            before,
+            liquidity,
+            source,
+            by_schedule,
+        } = self;
         let has_venue_at = *venue_at != Timestamp(0);
-        let shown = if has_venue_at { HAS_VENUE_AT } else { 0 };
+        let bit = |is_set, bit| if is_set { bit } else { 0 };
+        let shown = bit(has_venue_at, HAS_VENUE_AT) | bit(*by_schedule, BY_SCHEDULE);
         packer.byte(*liquidity as u8 | (*source as u8) << 1 | shown);
         packer.step(fill_before.map_or(0, |before| before.id.0), id.0);
         packer.step(id.0, order.0);
@@ -283,7 +301,8 @@ impl Packed for Fill {
             quote_age_ms: Figure(take_figure(input)?),
             before: take_figure(input)?,
             liquidity: Liquidity::of_number(shape & 1)?,
-            source: PriceSource::of_number((shape & !HAS_VENUE_AT) >> 1)?,
+            source: PriceSource::of_number((shape & !(HAS_VENUE_AT | BY_SCHEDULE)) >> 1)?,
+            by_schedule: shape & BY_SCHEDULE != 0,
         };
         if shape & HAS_VENUE_AT != 0 {
             fill.venue_at = Timestamp(take_step(fill_before.map_or(0, |before| before.venue_at.0), input)?);
@@ -309,6 +328,7 @@ impl Fill {
             before: NO_FILL,
             liquidity: Liquidity::Taker,
             source: PriceSource::BookWalk,
+            by_schedule: false,
         }
     }
 }
@@ -374,6 +394,7 @@ mod tests {
             before: at as u32,
             liquidity: Liquidity::Maker,
             source: PriceSource::EmergencyExitEntryPricePostExpiry,
+            by_schedule: at != 7,
         });
         let count = come_back(&orders) + come_back(&fills);
         println!("rows after rows: {count} cases");

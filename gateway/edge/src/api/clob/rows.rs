@@ -3,7 +3,7 @@
 use super::ids::{self, ORDER_EXAMPLE, OrderIds};
 use super::words::{self, PlainStatus, StrictStatus, VenueOrderType};
 use crate::api::orders::view::{Texts, fill_price};
-use crate::api::orders::words::{self as native, LiquidityName, SideName};
+use crate::api::orders::words::{self as native, FeeSourceName, LiquidityName, SideName};
 use crate::http::call::Call;
 use crate::http::dialect::Dialect;
 use crate::http::record::{EmptyList, List, forms, record};
@@ -84,7 +84,7 @@ record! {
     pub struct VenueTrade<'a> {
         #[serde(flatten)]
         execution: Execution<'a> = Execution::example();
-        fee_rate_bps: u64 = 500, "0 for a maker.";
+        fee_rate_bps: u64 = 500, "0 for a maker, unless the market charges makers.";
         status: PlainTradeStatus = "MATCHED".into();
         match_time: u64 = 1_793_871_202, "Unix seconds.";
         last_update: u64 = 1_793_871_202, "Unix seconds.";
@@ -98,13 +98,15 @@ record! {
         fee: Money = Money::of("0.05"), "USD charged.";
         venue_time: Option<scalar::Timestamp> = None,
             "Time of the recording that the fill was made against; null where the venue's time is server time.";
+        fee_source: FeeSourceName = "category_table".into(),
+            "What decided the fee: the schedule that the market states, the rate of its category, or nothing.";
     }
 
     /// A trade row in the strict dialect.
     pub struct StrictVenueTrade<'a> {
         #[serde(flatten)]
         execution: Execution<'a> = Execution::example();
-        fee_rate_bps: Digits = Digits(500), "0 for a maker.";
+        fee_rate_bps: Digits = Digits(500), "0 for a maker, unless the market charges makers.";
         status: StrictTradeStatus = "MATCHED".into(), "By `[venue] confirmed_trades`.";
         match_time: Digits = Digits(1_793_871_202), "Unix seconds.";
         last_update: Digits = Digits(1_793_871_202), "Unix seconds.";
@@ -119,6 +121,8 @@ record! {
         fee: Money = Money::of("0.05"), "USD charged.";
         venue_time: Option<scalar::Timestamp> = None,
             "Time of the recording that the fill was made against; null where the venue's time is server time.";
+        fee_source: FeeSourceName = "category_table".into(),
+            "What decided the fee: the schedule that the market states, the rate of its category, or nothing.";
     }
 
     /// The order that a trade was made with.
@@ -128,7 +132,7 @@ record! {
         maker_address: &'a str = ADDRESS, "As of the row.";
         matched_amount: Quantity = Quantity::of("4"), "Shares of this trade.";
         price: Price = Price::of("0.41"), "Average of the fill.";
-        fee_rate_bps: Digits = Digits(0), "0: makers pay nothing.";
+        fee_rate_bps: Digits = Digits(0), "0, unless the market charges makers.";
         asset_id: TokenId<'a> = TOKEN.into();
         outcome: &'a str = "Yes";
         side: SideName = "BUY".into(), "Of the caller's order.";
@@ -207,6 +211,7 @@ impl<'a> Rows<'a> {
         let (rate, at) = (rate(fill), fill.at.secs());
         let fee = Money(fill.fee);
         let venue_time = fill.venue_at().map(scalar::Timestamp);
+        let fee_source = fill.fee_source().name().into();
         match &self.account {
             None => TradeRow::Plain(VenueTrade {
                 execution,
@@ -222,6 +227,7 @@ impl<'a> Rows<'a> {
                 maker_orders: EmptyList,
                 fee,
                 venue_time,
+                fee_source,
             }),
             Some((owner, address)) => TradeRow::Strict(StrictVenueTrade {
                 execution,
@@ -237,6 +243,7 @@ impl<'a> Rows<'a> {
                 maker_orders: List(MakerOrder::of(&self.ids, fill, order, &texts, (owner, address))),
                 fee,
                 venue_time,
+                fee_source,
             }),
         }
     }
@@ -308,7 +315,7 @@ fn trade_side(fill: &Fill, order: &Order, dialect: Dialect) -> Side {
     }
 }
 
-/// The rate that a fill paid, in basis points: makers pay nothing.
+/// The rate that a fill was charged, in basis points: makers mostly pay nothing.
 pub fn rate(fill: &Fill) -> u64 {
-    if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() }
+    fill.charged_rate().0.into()
 }

@@ -2,8 +2,8 @@
 //! it is the hottest of all; a test compares it with [`OrderResponse`] and [`OrderDetail`].
 
 use super::words::{
-    LiquidityName, OrderTypeInAnyCase, OrderTypeName, RequestedTimeInForce, SideInAnyCase, SideName, StatusName,
-    TimeInForceName,
+    FeeSourceName, LiquidityName, OrderTypeInAnyCase, OrderTypeName, RequestedTimeInForce, SideInAnyCase, SideName,
+    StatusName, TimeInForceName,
 };
 use crate::api::account::view::StatusAfterTrade;
 use crate::api::clob::place::PlacedOrFailed;
@@ -161,6 +161,8 @@ record! {
         pub price_source: PriceSourceName = "book_walk".into();
         pub venue_time: Option<Timestamp> = None,
             "Time of the recording that the fill was made against; null where the venue's time is server time.";
+        pub fee_source: FeeSourceName = "category_table".into(),
+            "What decided the fee: the schedule that the market states, the rate of its category, or nothing.";
     }
 
     /// One order of a list.

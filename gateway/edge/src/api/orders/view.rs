@@ -193,8 +193,8 @@ fn order_fields(o: &mut Object<'_>, view: &OrderView, catalog: &Catalog, failure
         (None, []) => as_is(out, r#","hold_reason":null,"fee_rate_bps":null,"liquidity":null"#),
         (reason, fills) => {
             o.word_or_null("hold_reason", reason);
-            // Makers pay nothing, so the rate that was paid is the highest of the fills.
-            o.integer_or_null("fee_rate_bps", fills.iter().map(|fill| u64::from(fill.fee_rate.0)).max());
+            // Makers mostly pay nothing, so the rate that was paid is the highest of the fills.
+            o.integer_or_null("fee_rate_bps", fills.iter().map(|fill| u64::from(fill.charged_rate().0)).max());
             o.word_or_null("liquidity", liquidity(fills));
         }
     }
@@ -296,11 +296,12 @@ fn fill(out: &mut Vec<u8>, order: &Order, fill: &Fill) {
         o.qty("quantity", fill.qty);
         o.money("notional", fill.notional);
         o.money("fee", fill.fee);
-        o.integer("fee_rate_bps", if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() });
+        o.integer("fee_rate_bps", fill.charged_rate().0.into());
         o.word("liquidity", words::liquidity(fill.liquidity));
         o.ts("filled_at", fill.at);
         o.word("price_source", words::price_source(fill.source));
         o.ts_or_null("venue_time", fill.venue_at());
+        o.word("fee_source", fill.fee_source().name());
     });
 }
 

@@ -166,6 +166,7 @@ impl Around {
             available: self.available(wallet),
             position: self.held(wallet, instrument).cloned(),
             is_replay: false,
+            queue: None,
         }
     }
 }

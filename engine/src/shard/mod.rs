@@ -489,6 +489,9 @@ impl<R> Shard<R> {
             Command::RenameKey { key, name } => {
                 keys::rename(user, key, name, now, facts).map(|()| UserAnswer::Key(key))
             }
+            Command::ChooseRealism { key, set } => {
+                keys::choose_realism(user, key, set, rules, now, facts).map(|()| UserAnswer::Key(key))
+            }
             Command::RotateKey { key, replacement, by: _ } => keys::rotate(user, key, replacement, rules, now, facts)
                 .map(|(new, until)| UserAnswer::Rotated(new, until)),
             Command::RevokeKey { key } => keys::revoke(user, key, now, facts).map(|()| UserAnswer::Done),

@@ -10,8 +10,8 @@ use crate::gathered::Gathered;
 use crate::market::mutation::MarketMutation;
 use wincode::SchemaRead;
 
-/// The newest format of a payload. Its additions: the hash of a signed order, the recording's time of a fill, and the
-/// facts about back-tests and billing.
+/// The newest format of a payload. Its additions: the hash of a signed order, the recording's time of a fill, the
+/// facts about back-tests and billing, and how orders fill.
 pub const VERSION: u16 = 4;
 
 /// The first format.

@@ -46,6 +46,9 @@ impl User {
         if let Some(alerts) = &mut trading.alerts {
             alerts.set_back(at);
         }
+        if let Some(realism) = &mut trading.realism {
+            realism.set_back(at);
+        }
         trading.equity.iter_mut().for_each(|equity| equity.set_back(at.hour()));
         trading.resets.iter_mut().for_each(|(_, reset_at)| *reset_at = (*reset_at).min(at));
     }

@@ -9,6 +9,7 @@ use crate::mutation::earlier::first as earlier;
 use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
 };
+use crate::realism::{FillModel, FillTerms};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
@@ -232,6 +233,14 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         }),
         Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
         Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
+        Mutation::KeyRealismSet(fact::KeyRealismSet { key, set: dice.maybe(Dice::text), at }),
+        Mutation::QueueNoted(fact::QueueNoted {
+            order,
+            ahead: Qty(dice.next()),
+            confidence: Bps(dice.next() as u32),
+            at,
+            venue_at: dice.maybe(moment),
+        }),
     ]
 }
 
@@ -353,6 +362,14 @@ fn terms(dice: &mut Dice) -> OrderTerms {
         },
         rounded_from: dice.maybe(Dice::text),
         order_hash: dice.maybe(|dice| [dice.next() as u8; 32]),
+        fill: dice.maybe(|dice| FillTerms {
+            model: dice.pick(&FillModel::ALL),
+            n: dice.next() as u16,
+            cancel_share: Bps(small(dice)),
+            depth_share: Bps(small(dice)),
+            match_window_ms: small(dice),
+            half_life_s: small(dice),
+        }),
     }
 }
 
@@ -484,7 +501,9 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
                 let fact: Mutation = check(version, &bytes, line);
                 assert_eq!(fact.name(), name);
                 match &fact {
-                    Mutation::OrderPlaced(placed) if version < VERSION => assert_eq!(placed.terms.order_hash, None),
+                    Mutation::OrderPlaced(placed) if version < VERSION => {
+                        assert_eq!((placed.terms.order_hash, placed.terms.fill), (None, None));
+                    }
                     Mutation::OrderFilled(filled) if version < VERSION => assert_eq!(filled.venue_at, None),
                     _ => {}
                 }
@@ -588,7 +607,7 @@ fn is_later(fact: &Mutation) -> bool {
 fn without_later(fact: Mutation) -> Mutation {
     match fact {
         Mutation::OrderPlaced(mut placed) => {
-            placed.terms.order_hash = None;
+            (placed.terms.order_hash, placed.terms.fill) = (None, None);
             placed.into()
         }
         Mutation::OrderFilled(filled) => fact::OrderFilled { venue_at: None, ..filled }.into(),

@@ -32,6 +32,7 @@ mod pages;
 mod placing;
 mod prints;
 pub mod query;
+mod queues;
 pub(crate) mod repeats;
 pub mod replay;
 pub mod snapshot;
@@ -53,11 +54,15 @@ use crate::look_up::filters::Filters;
 use crate::market::catalog::Catalog;
 use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
+use crate::order::Liquidity;
+use crate::print::Evidence;
+use crate::queue::of_bps;
 use crate::reject::Reject;
 use crate::ring::Ring;
 use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules};
 use crate::time::Timestamp;
 use crate::user::Users;
+use crate::view::OrderView;
 use bound::EndedBound;
 use cycle::Cycles;
 use departing::Departing;
@@ -67,6 +72,7 @@ use hourly::Hourly;
 use line::Line;
 use minutes::Minutes;
 use prints::Prints;
+use queues::Queues;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sweep::{Settling, Sweep};
@@ -146,6 +152,9 @@ pub struct Shard<R> {
     emptyings: VecDeque<Emptying<R>>,
     settlings: VecDeque<Settling<R>>,
     prints: Prints<R>,
+    queues: Queues,
+    /// What fills the orders of the present facts, unless they are takers.
+    evidence: Evidence,
     cycles: Cycles<R>,
     /// The sweeps of the last cycle.
     last_sweeps: Sweeps,
@@ -178,6 +187,7 @@ impl<R> Shard<R> {
         for user in users.iter() {
             assert!(shard_of(user.id, count) == index, "a user is in its shard: {} in {index} of {count}", user.id);
         }
+        let queues = Queues::recovered(&users, &rules, &books);
         Shard {
             index,
             count,
@@ -199,6 +209,8 @@ impl<R> Shard<R> {
             emptyings: VecDeque::new(),
             settlings: VecDeque::new(),
             prints: Prints::default(),
+            queues,
+            evidence: Evidence::default(),
             cycles: Cycles::default(),
             last_sweeps: Sweeps::All,
             hourly: Hourly::default(),
@@ -341,6 +353,7 @@ impl<R> Shard<R> {
         } else {
             self.forget();
             self.drop_departed();
+            self.note_queues(outbox);
             self.cycle(outbox);
         }
         self.is_busy()
@@ -451,8 +464,9 @@ impl<R> Shard<R> {
                 }
                 match self.users.get(owner) {
                     Some(user) => {
-                        let asked =
+                        let mut asked =
                             query::answer(user, query, &self.minutes, &self.rules, (self.now, self.kept_from.get()));
+                        self.show_queues(&mut asked);
                         self.answered(owner, asked)
                     }
                     None => Answer::Refused(Reject::UserNotFound),
@@ -461,6 +475,22 @@ impl<R> Shard<R> {
             user_command => self.user_command(owner, user_command, outbox),
         };
         outbox.answer(reply, answer);
+    }
+
+    /// Adds the present places of orders to an answer.
+    fn show_queues(&self, asked: &mut Asked) {
+        if self.queues.is_empty() {
+            return;
+        }
+        let now = self.books.recording_now().unwrap_or(self.now);
+        let show = |view: &mut OrderView| view.queue = self.queues.view(view.order.id, now);
+        match asked {
+            Ok(Answer::Order(view)) => show(view),
+            Ok(Answer::Orders(page)) => page.orders.iter_mut().for_each(show),
+            Ok(Answer::VenueOrders(page)) => page.rows.iter_mut().for_each(show),
+            Ok(_) => {}
+            Err(rest) => rest.each_order(show),
+        }
     }
 
     /// The answer to a query, or its part, which the holder of the rows that left memory completes.
@@ -559,15 +589,30 @@ impl<R> Shard<R> {
             user.apply(fact, indexes);
             let (order, what, at) = match fact {
                 Mutation::OrderPlaced(fact::OrderPlaced { order, at, .. }) => (*order, OrderFact::Placed, *at),
-                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, at, .. }) => {
+                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, liquidity, at, .. }) => {
                     self.desk.deplete(&self.books, owner, levels);
-                    let terms = &user.order(*order).expect("a fill was applied to its order").terms;
+                    let filled = user.order(*order).expect("a fill was applied to its order");
+                    let evidence = if *liquidity == Liquidity::Taker { Evidence::Walk } else { self.evidence };
+                    let terms = &filled.terms;
+                    self.prints.lane.note_fill(self.rules.fill_of(terms).model, evidence);
+                    if !filled.is_open() {
+                        self.queues.leave(&self.books, *order);
+                    }
                     let instrument = terms.instrument;
                     self.minutes.notice(terms.wallet);
                     let resting = user.last_fill_was_resting();
                     (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)
                 }
-                Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => (*order, OrderFact::Closed, *at),
+                Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => {
+                    self.queues.leave(&self.books, *order);
+                    (*order, OrderFact::Closed, *at)
+                }
+                Mutation::QueueNoted(fact::QueueNoted { order, ahead, confidence, at, venue_at }) => {
+                    let noted = user.order(*order).expect("an order in a queue was placed");
+                    let (fill, place) = (self.rules.fill_of(&noted.terms), (*ahead, of_bps(*confidence), venue_at.unwrap_or(*at)));
+                    self.queues.enter(&self.books, noted, fill, place);
+                    continue;
+                }
                 Mutation::OrderRested(_) => continue,
                 Mutation::SubscriptionNoted(_) | Mutation::SubscriptionPaid(_) => {
                     self.directory.note_plans(user);
@@ -582,6 +627,7 @@ impl<R> Shard<R> {
             self.notices.push(Notice { user: owner, user_seq, order, what, at });
         }
         self.owes |= user.next_alert() > next_alert;
+        self.prints.lane.watch(self.queues.levels_count());
     }
 
     /// Hands over the applied facts as one record.

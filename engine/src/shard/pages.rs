@@ -95,6 +95,9 @@ pub(super) trait Page {
     /// Maximum counts of fitting rows, and of rows, that it takes yet, with the one that ends it. A page without a
     /// bound of rows does not depend on rows that do not fit.
     fn room(&self) -> (usize, Option<usize>);
+
+    /// The views on it so far.
+    fn rows_mut(&mut self) -> &mut [Self::Row];
 }
 
 /// A page that begins after a count of rows.
@@ -130,6 +133,10 @@ impl<T: Clone + Debug> Page for Listed<T> {
 
     fn room(&self) -> (usize, Option<usize>) {
         (self.skip.saturating_add(self.limit - self.rows.len()).saturating_add(1), None)
+    }
+
+    fn rows_mut(&mut self) -> &mut [T] {
+        &mut self.rows
     }
 }
 
@@ -174,6 +181,10 @@ impl<T: Clone + Debug> Page for Stretch<T> {
     fn room(&self) -> (usize, Option<usize>) {
         ((self.limit - self.rows.len()).saturating_add(1), Some(self.visits + 1))
     }
+
+    fn rows_mut(&mut self) -> &mut [T] {
+        &mut self.rows
+    }
 }
 
 /// A page of a venue-shaped list: it goes on until one more row fits, which shows that the list continues.
@@ -214,6 +225,10 @@ impl<T: Clone + Debug> Page for VenueList<T> {
 
     fn room(&self) -> (usize, Option<usize>) {
         ((self.limit - self.rows.len()).saturating_add(1), Some(self.visits + 1))
+    }
+
+    fn rows_mut(&mut self) -> &mut [T] {
+        &mut self.rows
     }
 }
 
@@ -295,6 +310,15 @@ impl<T: Clone + Debug> Paged<Stretch<T>> {
 }
 
 impl<P: Page> Paged<P> {
+    /// The views of rows of memory.
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut P::Row> + '_ {
+        let (page, seen) = match self {
+            Paged::Whole(page) => (page, None),
+            Paged::Part(Part { page, seen, .. }) => (page, Some(seen)),
+        };
+        page.rows_mut().iter_mut().chain(seen.into_iter().flatten().filter_map(|seen| seen.row.as_mut()))
+    }
+
     /// The page, if no row that left is needed.
     pub fn whole(self) -> Result<P, Paged<P>> {
         match self {

@@ -234,7 +234,7 @@ mod tests {
         assert!(lane.pop().is_some() && lane.push(print(4_000, Side::Sell)) && !lane.push(print(4_000, Side::Sell)));
         assert_eq!((std::iter::from_fn(|| lane.pop()).count(), lane.is_empty()), (PRINTS_WAITING_MAX, true));
         assert_eq!((lane.lost(), lane.events_lost()), (4, 0));
-        lane.lose_one(Event::Level(LevelNews::Gap(InstrumentId(6))));
+        lane.lose_one(Event::Level(LevelNews::Gap { instrument: InstrumentId(6), version: 2 }));
         assert_eq!((lane.lost(), lane.events_lost(), lane.len()), (4, 1, 0));
         println!("{} prints", PRINTS_WAITING_MAX + 5);
     }

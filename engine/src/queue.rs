@@ -40,6 +40,8 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Level {
     window_us: u64,
+    /// Earlier trades are not its own.
+    since: Timestamp,
     size: Qty,
     version: u64,
     /// The size is not known: nothing moves or fills until a snapshot.
@@ -100,11 +102,12 @@ impl Place {
 }
 
 impl Level {
-    /// A level that showed this size in a book of this version; `None`: no book is known.
-    pub fn new(window_ms: u32, shown: Option<(Qty, u64)>) -> Level {
+    /// A level that shows this size at venue time `since`, in a book of this version; `None`: the book is not known.
+    pub fn new(window_ms: u32, shown: Option<(Qty, u64)>, since: Timestamp) -> Level {
         let (size, version) = shown.unwrap_or_default();
         Level {
             window_us: u64::from(window_ms) * MILLISECOND,
+            since,
             size,
             version,
             is_frozen: shown.is_none(),
@@ -148,11 +151,13 @@ impl Level {
         self.places.iter().map(|(order, _)| *order)
     }
 
-    /// Nothing moves or fills until a snapshot.
-    pub fn freeze(&mut self) {
-        self.is_frozen = true;
-        self.printed.clear();
-        self.shrunk.clear();
+    /// The book of this version is not reliable: nothing moves or fills until a snapshot.
+    pub fn freeze(&mut self, version: u64) {
+        if version >= self.version {
+            self.is_frozen = true;
+            self.printed.clear();
+            self.shrunk.clear();
+        }
     }
 
     pub fn is_frozen(&self) -> bool {
@@ -174,7 +179,7 @@ impl Level {
         if self.is_frozen {
             if news.is_snapshot {
                 self.is_frozen = false;
-                for (_, place) in &mut self.places {
+                for (_, place) in self.places.iter_mut().filter(|(_, place)| place.version < version) {
                     place.ahead = place.ahead.min(size);
                     place.halve();
                 }
@@ -214,7 +219,7 @@ impl Level {
     /// The venue traded this size at this price. `is_stated`: it said which side took. The places of orders move by
     /// [`Level::take`].
     pub fn print(&mut self, size: Qty, at: Timestamp, is_stated: bool) {
-        if self.is_frozen {
+        if self.is_frozen || at < self.since {
             return;
         }
         let (mut left, mut guessed) = (size, None::<u64>);
@@ -263,9 +268,10 @@ impl Level {
             // What later smaller levels took may still be explained.
             let level = self.size + self.shrunk.iter().map(|later| later.left).sum();
             let is_guess = !shrunk.left.is_zero();
-            for (order, place) in &mut self.places {
+            // A later order has read a later book.
+            for (order, place) in self.places.iter_mut().filter(|(_, place)| place.version < shrunk.version) {
                 let before = place.ahead;
-                if is_guess && place.version < shrunk.version {
+                if is_guess {
                     place.ahead -= cancelled_before(&place.terms, shrunk.left, before, shrunk.level);
                     place.guess();
                 }
@@ -275,6 +281,11 @@ impl Level {
                 }
             }
         }
+    }
+
+    #[cfg(test)]
+    pub fn put_first(&mut self) {
+        self.places.iter_mut().for_each(|(_, place)| place.ahead = Qty::ZERO);
     }
 
     fn guess(&mut self, version: u64) {

@@ -50,8 +50,11 @@ pub struct LevelChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelNews {
     Changed(LevelChange),
-    /// Messages of this token were lost: its book is unreliable until the next snapshot.
-    Gap(InstrumentId),
+    /// Messages of this token were lost: its book, of this version, is unreliable until the next snapshot.
+    Gap {
+        instrument: InstrumentId,
+        version: u64,
+    },
 }
 
 impl LevelWatch {

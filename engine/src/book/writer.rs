@@ -201,7 +201,9 @@ impl BookWriter {
             return;
         }
         let Some(pair) = self.books.pairs.get(market) else { return };
-        self.news.extend(pair.quoted(instrument.outcome()).map(|of| LevelNews::Gap(instrument.market().instrument(of))));
+        let version = pair.sequence.version();
+        let gap = |of| LevelNews::Gap { instrument: instrument.market().instrument(of), version };
+        self.news.extend(pair.quoted(instrument.outcome()).map(gap));
     }
 
     /// The books of this market are wrong: until their next snapshots both have the maximum age, so that no order is

@@ -23,6 +23,7 @@ mod market;
 mod pieces;
 mod prints;
 mod property;
+mod queues;
 mod resting;
 mod show;
 mod signed;
@@ -42,6 +43,7 @@ fn scenarios() {
         ("limits", limits::SCENARIOS),
         ("resting", resting::SCENARIOS),
         ("prints", prints::SCENARIOS),
+        ("queues", queues::SCENARIOS),
         ("flags", flags::SCENARIOS),
         ("keys", keys::SCENARIOS),
         ("wallets", wallets::SCENARIOS),

@@ -10,7 +10,7 @@ fn terms(model: FillModel, n: u16, cancel_share: u32) -> FillTerms {
 }
 
 fn level(size: u64, ahead: u64, terms: FillTerms) -> Level {
-    let mut level = Level::new(terms.match_window_ms, Some((Qty(size), 2)));
+    let mut level = Level::new(terms.match_window_ms, Some((Qty(size), 2)), Timestamp(0));
     level.enter(OrderId(1), Place::new(terms, Qty(ahead), SURE, Timestamp(0), 2));
     level
 }
@@ -131,7 +131,9 @@ fn a_trade_without_a_side_moves_nothing_and_explains_with_doubt() {
 #[test]
 fn a_gap_freezes_until_a_snapshot() {
     let mut level = level(100, 80, terms(FillModel::Queue, 1, 0));
-    level.freeze();
+    level.freeze(0);
+    assert!(!level.is_frozen(), "an earlier book");
+    level.freeze(2);
     level.print(Qty(40), Timestamp(1), true);
     assert_eq!((level.take(OrderId(1), Qty(40)), ahead(&level)), (None, 80));
     level.change(Qty(30), 4, Timestamp(2), News::default());
@@ -247,7 +249,7 @@ fn places_only_move_forward() {
                             let _ = level.take(OrderId(1), Qty(size));
                         }
                     }
-                    Event::Gap => level.freeze(),
+                    Event::Gap => level.freeze(version),
                     Event::Wait(_) => {}
                 }
             }

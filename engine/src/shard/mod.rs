@@ -244,6 +244,11 @@ impl<R> Shard<R> {
     }
 
     #[cfg(test)]
+    pub(crate) fn put_first_in_queues(&mut self) {
+        self.queues.put_first();
+    }
+
+    #[cfg(test)]
     pub(crate) fn directory(&self) -> &Directory {
         &self.directory
     }

@@ -113,7 +113,12 @@ impl Queues {
         let level = match known {
             Some(known) => &mut levels[known],
             None => {
-                levels.push(Level::new(window, shown));
+                // A book with a gap says nothing until it is repaired.
+                let mut level = Level::new(window, shown, place.2);
+                if books.gap(terms.instrument) {
+                    level.freeze(u64::MAX);
+                }
+                levels.push(level);
                 levels.last_mut().expect("pushed just now")
             }
         };
@@ -156,7 +161,7 @@ impl Queues {
     /// Events were lost, of any level: `count` so far.
     pub fn note_lost(&mut self, count: u64) {
         if std::mem::replace(&mut self.lost, count) != count {
-            self.levels.values_mut().flatten().for_each(Level::freeze);
+            self.levels.values_mut().flatten().for_each(|level| level.freeze(u64::MAX));
             self.due.clear();
         }
     }
@@ -165,9 +170,9 @@ impl Queues {
     pub fn note(&mut self, news: LevelNews) {
         let change = match news {
             LevelNews::Changed(change) => change,
-            LevelNews::Gap(instrument) => {
+            LevelNews::Gap { instrument, version } => {
                 let (from, to) = (u64::from(instrument.0) << 32, (u64::from(instrument.0) + 1) << 32);
-                return self.levels.range_mut(from..to).flat_map(|(_, levels)| levels).for_each(Level::freeze);
+                return self.levels.range_mut(from..to).flat_map(|(_, levels)| levels).for_each(|level| level.freeze(version));
             }
         };
         self.reach(change.at);
@@ -246,6 +251,14 @@ impl Queues {
                 self.due.extend(level.due().map(|due| (due, spot, window)));
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Queues {
+    /// Every order is the first of its level: no order fills earlier.
+    pub fn put_first(&mut self) {
+        self.levels.values_mut().flatten().for_each(Level::put_first);
     }
 }
 

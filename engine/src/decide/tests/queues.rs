@@ -6,8 +6,10 @@ use crate::amount::{Bps, Price, Qty};
 use crate::book::BookSide;
 use crate::book::chance::Chance;
 use crate::command::{Command, Sweeps};
+use crate::fact;
 use crate::id::{InstrumentId, OrderId, UserId};
-use crate::order::Side;
+use crate::mutation::Mutation;
+use crate::order::{Liquidity, Side};
 use crate::print::{Event as Handed, SidelessPrint};
 use crate::realism::{FillModel, FillTerms};
 use crate::time::MILLISECOND;
@@ -339,7 +341,7 @@ fn feed_of_one(chance: &mut Chance) -> Vec<Event> {
 struct Played {
     /// Shares by order: those of prints, and those of the book.
     filled: BTreeMap<OrderId, (u64, u64)>,
-    /// The order in which orders were filled first.
+    /// Orders in the order of their first fills as makers.
     sequence: Vec<OrderId>,
 }
 
@@ -349,9 +351,13 @@ fn play(terms: FillTerms, events: &[Event], first: bool, cut: impl Fn(usize) -> 
     let mut world = World::of("market 0 geopolitics 0.01");
     world.act("market 0 geopolitics 0.01");
     world.fills(|fill| *fill = terms);
-    for line in ["balance 10000", "tier pro", "hold Y 90 0.40", "hold N 90 0.60", "user 2", "hold Y 90 0.40", "hold N 90 0.60"]
-    {
+    // Its age depends on when the shard runs.
+    world.rules.quote_age_max_us = u64::MAX;
+    for line in ["balance 10000", "tier pro"] {
         world.act(line);
+    }
+    for user in ["user 2", "user 1"] {
+        [user, "hold Y 400 0.40", "hold N 400 0.60"].into_iter().for_each(|line| drop(world.act(line)));
     }
     world.out.records.clear();
     let (mut printed, mut met) = (0, 0);
@@ -411,10 +417,14 @@ fn play(terms: FillTerms, events: &[Event], first: bool, cut: impl Fn(usize) -> 
         }
     }
     let mut played = Played::default();
-    for (_, order, qty, by_print) in fills(&world.out.records) {
-        if !played.sequence.contains(&order) {
+    for fact in world.all_facts() {
+        if let Mutation::OrderFilled(fact::OrderFilled { order, liquidity: Liquidity::Maker, .. }) = fact
+            && !played.sequence.contains(&order)
+        {
             played.sequence.push(order);
         }
+    }
+    for (_, order, qty, by_print) in fills(&world.out.records) {
         let filled = played.filled.entry(order).or_default();
         *(if by_print { &mut filled.0 } else { &mut filled.1 }) += qty;
     }

@@ -165,7 +165,9 @@ impl PrintLane {
     pub fn lose_one(&self, event: Event) {
         match event {
             Event::Print(_) => self.lose(1),
-            Event::Sideless(_) | Event::Level(_) => drop(self.events_lost.fetch_add(1, Relaxed)),
+            Event::Sideless(_) | Event::Level(_) => {
+                self.events_lost.fetch_add(1, Relaxed);
+            }
         }
     }
 

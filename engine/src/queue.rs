@@ -191,8 +191,9 @@ impl Level {
         }
         let shrunk = Shrunk { at, version, level: before, left: if news.is_rebased { Qty::ZERO } else { before - size } };
         let left = self.explained_before(shrunk);
+        let is_full = self.shrunk.len() >= REMEMBERED_MAX;
         match self.shrunk.back_mut() {
-            Some(last) if self.shrunk.len() >= REMEMBERED_MAX => {
+            Some(last) if is_full => {
                 let level = last.level.max(shrunk.level);
                 *last = Shrunk { level, left: last.left + left, ..shrunk };
             }
@@ -239,8 +240,9 @@ impl Level {
         if left.is_zero() {
             return;
         }
+        let is_full = self.printed.len() >= REMEMBERED_MAX;
         match self.printed.back_mut() {
-            Some(last) if self.printed.len() >= REMEMBERED_MAX => {
+            Some(last) if is_full => {
                 *last = Printed { at, left: last.left + left, is_stated: is_stated && last.is_stated };
             }
             _ => self.printed.push_back(Printed { at, left, is_stated }),

@@ -146,11 +146,6 @@ impl Ground<'_> {
         seen(self.books.effective_top(instrument))
     }
 
-    /// Venue time now.
-    pub fn venue_now(&self) -> Timestamp {
-        self.recording.unwrap_or(self.now)
-    }
-
     /// The refusal of a quote of this age.
     pub fn stale(&self, age_us: u64) -> Reject {
         Reject::StaleQuote { age_ms: age_us / MILLISECOND, max_age_ms: self.rules.quote_age_max_us / MILLISECOND }

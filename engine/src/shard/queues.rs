@@ -247,7 +247,9 @@ impl Queues {
             let (_, spot, window) = next;
             let levels = self.levels.get_mut(&spot).into_iter().flatten();
             for level in levels.filter(|level| level.window_ms() == window) {
-                level.settle(at, |order| drop(self.moved.insert(order)));
+                level.settle(at, |order| {
+                    self.moved.insert(order);
+                });
                 self.due.extend(level.due().map(|due| (due, spot, window)));
             }
         }

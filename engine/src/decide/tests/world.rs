@@ -202,7 +202,9 @@ impl World {
     pub fn hand_news(&mut self) {
         self.shard();
         let lane = self.shard.as_ref().expect("made just now").print_lane();
-        self.writer.take_news().for_each(|news| drop(lane.push(Event::Level(news))));
+        for news in self.writer.take_news() {
+            assert!(lane.push(Event::Level(news)), "the lane has room");
+        }
     }
 
     /// Sends a command and runs the shard until it is answered.

@@ -29,6 +29,8 @@ pub struct OrderView {
 pub struct QueueView {
     /// Shares of the venue before it.
     pub ahead: Qty,
+    /// Shares that its level shows now; `None`: the book is not known.
+    pub total: Option<Qty>,
     /// How sure that is, in hundredths.
     pub confidence: u8,
 }

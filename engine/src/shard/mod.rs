@@ -488,7 +488,7 @@ impl<R> Shard<R> {
             return;
         }
         let now = self.books.recording_now().unwrap_or(self.now);
-        let show = |view: &mut OrderView| view.queue = self.queues.view(view.order.id, now);
+        let show = |view: &mut OrderView| view.queue = self.queues.view(&self.books, &view.order, now);
         match asked {
             Ok(Answer::Order(view)) => show(view),
             Ok(Answer::Orders(page)) => page.orders.iter_mut().for_each(show),

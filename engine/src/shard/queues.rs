@@ -148,9 +148,11 @@ impl Queues {
     }
 
     /// The place of an order at a venue time.
-    pub fn view(&self, order: OrderId, now: Timestamp) -> Option<QueueView> {
-        let place = self.level_of(order)?.place(order)?;
-        Some(QueueView { ahead: place.ahead, confidence: hundredths(place.confidence_at(now)) })
+    pub fn view(&self, books: &Books, order: &Order, now: Timestamp) -> Option<QueueView> {
+        let (place, terms) = (self.level_of(order.id)?.place(order.id)?, &order.terms);
+        let shown = books.shown_at(terms.instrument, own_side(terms.side), terms.limit);
+        let confidence = hundredths(place.confidence_at(now));
+        Some(QueueView { ahead: place.ahead, total: shown.ok().map(|(size, _)| size), confidence })
     }
 
     fn level_of(&self, order: OrderId) -> Option<&Level> {

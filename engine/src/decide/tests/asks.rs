@@ -4,7 +4,6 @@ use super::show::{shares, text};
 use super::words::{level, number, span, tier, token};
 use super::world::World;
 use crate::command::{Answer, Command, IssueKey, MarketFilter, OrderFilter, Placement, Query, Secret, Sweeps, Wallets};
-use crate::decide::take::own_side;
 use crate::id::{MarketId, WalletId};
 use crate::order::{Side, Status};
 use crate::print::{Event, Evidence, SidelessPrint};
@@ -119,13 +118,13 @@ impl World {
             "queue" => {
                 let order = self.order(rest[0]);
                 match self.ask(Command::Query(Query::Order(order)), 0) {
-                    Answer::Order(view) => self.queue_text(&view),
+                    Answer::Order(view) => World::queue_text(&view),
                     other => self.answer_text(other),
                 }
             }
             "queues" => match self.ask(Command::Query(Query::Orders(every_order())), 0) {
                 Answer::Orders(page) => {
-                    page.orders.iter().map(|view| self.queue_text(view)).collect::<Vec<_>>().join(" | ")
+                    page.orders.iter().map(World::queue_text).collect::<Vec<_>>().join(" | ")
                 }
                 other => self.answer_text(other),
             },
@@ -235,11 +234,9 @@ impl World {
     }
 
     /// Shares before an order, those shown at its limit, and the confidence.
-    fn queue_text(&self, view: &OrderView) -> String {
-        let Some(QueueView { ahead, confidence }) = view.queue else { return "none".to_owned() };
-        let terms = &view.order.terms;
-        let shown = self.books.shown_at(terms.instrument, own_side(terms.side), terms.limit);
-        let total = shown.map_or("?".to_owned(), |(size, _)| shares(size));
+    fn queue_text(view: &OrderView) -> String {
+        let Some(QueueView { ahead, total, confidence }) = view.queue else { return "none".to_owned() };
+        let total = total.map_or("?".to_owned(), shares);
         format!("{} of {total} at 0.{confidence:02}", shares(ahead)).replace("0.100", "1.00")
     }
 

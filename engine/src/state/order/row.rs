@@ -12,7 +12,7 @@ use crate::amount::{Bps, Cash, Price, Qty};
 use crate::fact;
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::packed::{bits, has};
-use crate::realism::FillTerms;
+use crate::realism::{FillModel, FillTerms};
 use crate::time::Timestamp;
 use crate::user::shared_rows::{Block, SharedRow, SharedRows};
 use std::sync::Arc;
@@ -196,6 +196,11 @@ impl Terms {
     /// How it fills, where its terms say it ([`crate::rules::Rules::fill_of`]).
     pub fn fill(&self) -> Option<FillTerms> {
         self.rare()?.rarest.as_ref()?.fill
+    }
+
+    /// Its fill model.
+    pub fn fill_model(&self) -> FillModel {
+        self.fill().unwrap_or_default().model
     }
 
     /// Figures of the moment of placement.

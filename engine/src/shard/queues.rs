@@ -276,9 +276,9 @@ impl<R> Shard<R> {
         let is_recording = self.books.recording_now().is_some();
         for _ in 0..CYCLE_ORDERS_PER_TURN_MAX {
             if outbox.room() != Room::Ample {
-                return;
+                break;
             }
-            let Some((order, Noted { ahead, confidence, at })) = self.queues.notes.pop_first() else { return };
+            let Some((order, Noted { ahead, confidence, at })) = self.queues.notes.pop_first() else { break };
             let owner = UserId::of_object(order.0);
             if self.users.order(order).is_some_and(Order::is_open) {
                 let (confidence, venue_at) = (to_bps(confidence), is_recording.then_some(at));
@@ -291,7 +291,7 @@ impl<R> Shard<R> {
                 self.commit(owner, outbox);
             }
         }
-        // The bound may be within the orders of one user.
+        // The bound, or the end of the room, may be within the orders of one user.
         if let Some(Mutation::QueueNoted(noted)) = self.facts.last() {
             let owner = UserId::of_object(noted.order.0);
             self.commit(owner, outbox);

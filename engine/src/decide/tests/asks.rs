@@ -117,6 +117,7 @@ impl World {
             }
             "queue" => {
                 let order = self.order(rest[0]);
+                self.ask(Command::MeetPrints, 0);
                 match self.ask(Command::Query(Query::Order(order)), 0) {
                     Answer::Order(view) => World::queue_text(&view),
                     other => self.answer_text(other),

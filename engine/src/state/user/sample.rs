@@ -256,11 +256,7 @@ fn issue_key(owner: UserId, user: &mut ModelUser, dice: &mut Dice, at: Timestamp
 
 fn touch_keys(owner: UserId, user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mutation> {
     let key = dice.pick(&user.keys);
-    match dice.below(6) {
-        4 => {
-            let set = dice.maybe(Dice::text);
-            vec![Mutation::KeyRealismSet(fact::KeyRealismSet { key, set, at })]
-        }
+    match dice.below(5) {
         0 => vec![issue_key(owner, user, dice, at)],
         1 => vec![Mutation::KeyRenamed(fact::KeyRenamed { key, name: dice.maybe(Dice::text), at })],
         2 => vec![Mutation::KeyRevoked(fact::KeyRevoked { key, at })],

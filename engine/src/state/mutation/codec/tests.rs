@@ -233,13 +233,13 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         }),
         Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
         Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
-        Mutation::KeyRealismSet(fact::KeyRealismSet { key, set: dice.maybe(Dice::text), at }),
+        Mutation::KeyRealismSet(fact::KeyRealismSet { key, set: key.0.is_multiple_of(2).then(|| "thin".to_owned()), at }),
         Mutation::QueueNoted(fact::QueueNoted {
             order,
-            ahead: Qty(dice.next()),
-            confidence: Bps(dice.next() as u32),
+            ahead: Qty(wallet.0),
+            confidence: Bps(at.0 as u32),
             at,
-            venue_at: dice.maybe(moment),
+            venue_at: order.0.is_multiple_of(2).then_some(Timestamp(key.0)),
         }),
     ]
 }
@@ -333,7 +333,7 @@ pub(crate) fn listing(dice: &mut Dice) -> Listing {
 
 fn terms(dice: &mut Dice) -> OrderTerms {
     use TimeInForce::{Fak, Fok, Gtc, Gtd, Ioc};
-    OrderTerms {
+    let mut terms = OrderTerms {
         wallet: WalletId(dice.next()),
         key: KeyId(dice.next()),
         instrument: InstrumentId(dice.next() as u32),
@@ -362,15 +362,15 @@ fn terms(dice: &mut Dice) -> OrderTerms {
         },
         rounded_from: dice.maybe(Dice::text),
         order_hash: dice.maybe(|dice| [dice.next() as u8; 32]),
-        fill: dice.maybe(|dice| FillTerms {
-            model: dice.pick(&FillModel::ALL),
-            n: dice.next() as u16,
-            cancel_share: Bps(small(dice)),
-            depth_share: Bps(small(dice)),
-            match_window_ms: small(dice),
-            half_life_s: small(dice),
-        }),
-    }
+        fill: None,
+    };
+    // Of a drawn value: the values that are drawn later stay.
+    terms.fill = terms.order_hash.map(|[byte, ..]| FillTerms {
+        model: FillModel::ALL[usize::from(byte) % FillModel::ALL.len()],
+        cancel_share: Bps(byte.into()),
+        ..FillTerms::KIND
+    });
+    terms
 }
 
 fn moment(dice: &mut Dice) -> Timestamp {

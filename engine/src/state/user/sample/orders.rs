@@ -64,7 +64,10 @@ pub(super) fn place(
         },
         rounded_from: dice.chance(5).then(|| "1.00001".to_owned()),
         order_hash: dice.chance(10).then(|| std::array::from_fn(|at| (order.0 >> (at % 8 * 8)) as u8)),
-        fill: dice.chance(20).then(|| FillTerms { model: dice.pick(&FillModel::ALL), ..FillTerms::KIND }),
+        fill: order.0.is_multiple_of(5).then(|| FillTerms {
+            model: FillModel::ALL[(order.0 / 5) as usize % FillModel::ALL.len()],
+            ..FillTerms::KIND
+        }),
         ..OrderTerms::limit(wallet, user.keys[0], instrument, side, limit, Qty(qty))
     };
     let mut known =
@@ -244,15 +247,6 @@ pub(super) fn close_some(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -
 /// A hold begins or ends, or an order meets its first book.
 pub(super) fn touch_resting(user: &mut ModelUser, dice: &mut Dice, at: Timestamp) -> Vec<Mutation> {
     let Some(order) = open_order(user, dice) else { return Vec::new() };
-    if !user.orders[&order].awaiting && dice.chance(50) {
-        return vec![Mutation::QueueNoted(fact::QueueNoted {
-            order,
-            ahead: Qty(dice.below(1_000_000_000)),
-            confidence: Bps(dice.below(10_001) as u32),
-            at,
-            venue_at: dice.maybe(|dice| at.plus(1 + dice.below(HOUR))),
-        })];
-    }
     if !user.orders[&order].awaiting {
         return vec![Mutation::OrderHeld(fact::OrderHeld { order, held: dice.chance(50), at })];
     }

@@ -10,7 +10,7 @@ use crate::fact;
 use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::Mutation;
 use crate::order::{Liquidity, Side};
-use crate::print::{Event as Handed, SidelessPrint};
+use crate::print::{Event as Handed, Print, SidelessPrint};
 use crate::realism::{FillModel, FillTerms};
 use crate::time::MILLISECOND;
 use std::collections::BTreeMap;
@@ -339,15 +339,30 @@ fn feed_of_one(chance: &mut Chance) -> Vec<Event> {
 /// The result of a feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Played {
-    /// Shares by order: those of prints, and those of the book.
-    filled: BTreeMap<OrderId, (u64, u64)>,
+    /// Shares by order, in the order of placement: those of prints, and those of the book. Ids depend on when the shard
+    /// runs.
+    filled: BTreeMap<usize, (u64, u64)>,
     /// Orders in the order of their first fills as makers.
-    sequence: Vec<OrderId>,
+    sequence: Vec<usize>,
 }
 
-/// Plays a feed; `cut` decides after which events the shard runs. Between two runs no user gets more than the prints
-/// since. With `first`, orders are the first of their levels.
-fn play(terms: FillTerms, events: &[Event], first: bool, cut: impl Fn(usize) -> bool) -> Played {
+/// A deliberate fault of the feed or of the places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plant {
+    None,
+    /// Every order is the first of its level.
+    First,
+    /// A trade is handed over twice.
+    Twice,
+    /// Changes of levels are handed over when the shard runs, after the trades since.
+    Unordered,
+    /// No change of a level is handed over.
+    Deaf,
+}
+
+/// Plays a feed; `cut` decides after which events the shard runs. An error: between two runs a user got more than the
+/// prints since.
+fn play(terms: FillTerms, events: &[Event], plant: Plant, cut: impl Fn(usize) -> bool) -> Result<Played, String> {
     let mut world = World::of("market 0 geopolitics 0.01");
     world.act("market 0 geopolitics 0.01");
     world.fills(|fill| *fill = terms);
@@ -377,11 +392,14 @@ fn play(terms: FillTerms, events: &[Event], first: bool, cut: impl Fn(usize) -> 
                 world.writer.frame(0, now, |frame| frame.snapshot(InstrumentId(*token), &bids, &asks, now, None));
             }
             Event::Print { token, price, size, taker } => {
-                world.hand_print(InstrumentId(*token), Price(*price), Qty(*size), *taker);
-                printed += size;
+                let (instrument, price, size) = (InstrumentId(*token), Price(*price), Qty(*size));
+                let print = Print { instrument, price, size, taker: *taker, taken_at: now, at: now };
+                for _ in 0..if plant == Plant::Twice { 2 } else { 1 } {
+                    world.shard().print_lane().push(print);
+                }
+                printed += size.0;
             }
             Event::Sideless { token, price, size } => {
-                world.hand_news();
                 let (instrument, price, size) = (InstrumentId(*token), Price(*price), Qty(*size));
                 let handed = Handed::Sideless(SidelessPrint { instrument, price, size, at: now });
                 world.shard().print_lane().push(handed);
@@ -393,13 +411,17 @@ fn play(terms: FillTerms, events: &[Event], first: bool, cut: impl Fn(usize) -> 
             }
             Event::Order(line) => {
                 world.act(line);
-                if first {
+                if plant == Plant::First {
                     world.shard().put_first_in_queues();
                 }
             }
         }
-        world.hand_news();
         let is_last = at + 1 == events.len();
+        match plant {
+            Plant::Deaf => world.writer.take_news().for_each(drop),
+            Plant::Unordered if !is_last && !cut(at) => {}
+            _ => world.hand_news(),
+        }
         if is_last {
             world.ask(Command::MeetPrints, 0);
         } else if cut(at) {
@@ -411,24 +433,28 @@ fn play(terms: FillTerms, events: &[Event], first: bool, cut: impl Fn(usize) -> 
             let by_print = fills(&world.out.records[met..]).into_iter().filter(|(.., by_print)| *by_print);
             by_print.for_each(|(owner, _, qty, _)| *by_user.entry(owner).or_default() += qty);
             for (user, had) in by_user {
-                assert!(had <= printed, "{user:?} had {had} of {printed} by event {at}: {events:?}");
+                if had > printed {
+                    return Err(format!("{user:?} had {had} of {printed} by event {at}"));
+                }
             }
             (printed, met) = (0, world.out.records.len());
         }
     }
     let mut played = Played::default();
+    let number = |order: OrderId| world.orders.iter().position(|known| *known == order).expect("it was answered");
     for fact in world.all_facts() {
         if let Mutation::OrderFilled(fact::OrderFilled { order, liquidity: Liquidity::Maker, .. }) = fact
-            && !played.sequence.contains(&order)
+            && !played.sequence.contains(&number(order))
         {
-            played.sequence.push(order);
+            played.sequence.push(number(order));
         }
     }
     for (_, order, qty, by_print) in fills(&world.out.records) {
+        let order = number(order);
         let filled = played.filled.entry(order).or_default();
         *(if by_print { &mut filled.0 } else { &mut filled.1 }) += qty;
     }
-    played
+    Ok(played)
 }
 
 fn total(played: &Played) -> u64 {
@@ -439,30 +465,50 @@ fn feeds(default: u64) -> u64 {
     std::env::var("QUEUE_FEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
 }
 
-/// The fills of a feed do not depend on when the shard runs.
+/// Whether the fills of a feed do not depend on when the shard runs. `plant` is a fault of the runs that are cut.
+fn cut_law(chance: &mut Chance, plant: Plant) -> Result<(u64, u64), String> {
+    let gaps = chance.one_in(3);
+    let events = feed(chance, gaps);
+    let model = FillModel::ALL[1 + chance.below(4) as usize];
+    let (n, cancel_share) = (1 + chance.below(3) as u16, Bps([0, 5_000, 10_000][chance.below(3) as usize]));
+    let depth_share = Bps([10_000, 5_000][chance.below(2) as usize]);
+    let terms = FillTerms { model, n, cancel_share, depth_share, ..FillTerms::KIND };
+    let cuts = chance.below(u64::MAX);
+    let wrong = |why: String| format!("{terms:?}: {why}: {events:?}");
+    let all = play(terms, &events, Plant::None, |_| true).map_err(wrong)?;
+    let late = play(terms, &events, plant, |_| false).map_err(wrong)?;
+    let mixed = play(terms, &events, plant, |at| cuts >> (at % 64) & 1 == 1).map_err(wrong)?;
+    if all.filled != late.filled || all.filled != mixed.filled {
+        return Err(wrong(format!("{all:?}\n{late:?}\n{mixed:?}")));
+    }
+    let count = |by: fn(&(u64, u64)) -> u64| all.filled.values().filter(|filled| by(filled) > 0).count() as u64;
+    Ok((count(|filled| filled.0), count(|filled| filled.1)))
+}
+
 fn check_cuts(seed: u64, feeds: u64) {
     let mut chance = Chance::new(seed);
     let (mut by_print, mut by_book) = (0_u64, 0_u64);
     for number in 0..feeds {
-        let gaps = chance.one_in(3);
-        let events = feed(&mut chance, gaps);
-        let model = FillModel::ALL[1 + chance.below(4) as usize];
-        let (n, cancel_share) = (1 + chance.below(3) as u16, Bps([0, 5_000, 10_000][chance.below(3) as usize]));
-        let depth_share = Bps([10_000, 5_000][chance.below(2) as usize]);
-        let terms = FillTerms { model, n, cancel_share, depth_share, ..FillTerms::KIND };
-        let at_once = play(terms, &events, false, |_| true);
-        let late = play(terms, &events, false, |_| false);
-        let cuts = chance.below(u64::MAX);
-        let mixed = play(terms, &events, false, |at| cuts >> (at % 64) & 1 == 1);
-        assert!(
-            at_once.filled == late.filled && at_once.filled == mixed.filled,
-            "feed {number} of seed {seed}, {terms:?}: {events:?}\n{at_once:?}\n{late:?}\n{mixed:?}"
-        );
-        by_print += at_once.filled.values().filter(|(by_print, _)| *by_print > 0).count() as u64;
-        by_book += at_once.filled.values().filter(|(_, by_book)| *by_book > 0).count() as u64;
+        let counts = cut_law(&mut chance, Plant::None);
+        let (prints, books) = counts.unwrap_or_else(|wrong| panic!("feed {number} of seed {seed}, {wrong}"));
+        (by_print, by_book) = (by_print + prints, by_book + books);
     }
     println!("seed {seed}: {feeds} feeds in turns; {by_print} orders had a print, {by_book} the book");
     assert!(feeds < 1_000 || by_print > feeds / 10 && by_book > feeds / 10);
+}
+
+/// The law of the cuts finds each fault.
+#[test]
+fn planted_faults_of_queues_are_found() {
+    let mut cases = 0;
+    for plant in [Plant::First, Plant::Twice, Plant::Unordered, Plant::Deaf] {
+        let mut chance = Chance::new(47);
+        let found = (0..2_000).find(|_| cut_law(&mut chance, plant).is_err());
+        println!("{plant:?}: found by feed {found:?}");
+        assert!(found.is_some(), "{plant:?}");
+        cases += 1;
+    }
+    println!("planted faults of queues: {cases} cases");
 }
 
 /// One order on one tape fills no less with the next model, the next `cancel_share`, or the next `depth_share`.
@@ -473,20 +519,24 @@ fn check_order(seed: u64, feeds: u64) {
         let events = feed_of_one(&mut chance);
         let n = 1 + chance.below(3) as u16;
         let of = |model| FillTerms { model, n, ..FillTerms::KIND };
-        let filled = |terms: FillTerms, first: bool| total(&play(terms, &events, first, |_| true));
-        let [touch, cross, through, queue, prob] = FillModel::ALL.map(|model| filled(of(model), false));
-        let first = filled(of(FillModel::QueueProb), true);
+        let played = |terms: FillTerms, plant: Plant| {
+            let played = play(terms, &events, plant, |_| true);
+            total(&played.unwrap_or_else(|wrong| panic!("feed {number} of seed {seed}, {wrong}: {events:?}")))
+        };
+        let filled = |terms: FillTerms| played(terms, Plant::None);
+        let [touch, cross, through, queue, prob] = FillModel::ALL.map(|model| filled(of(model)));
+        let first = played(of(FillModel::QueueProb), Plant::First);
         let ordered = touch <= cross && through <= cross && cross <= queue && queue <= prob && prob <= first;
         let found = [touch, through, cross, queue, prob, first];
         assert!(ordered, "feed {number} of seed {seed}: {found:?} {events:?}");
         // Places are exact to a millionth of a share, and each fill is a multiple of a hundred.
         let slack = 100 * events.len() as u64;
         let shares = [0, 2_500, 10_000].map(|share| {
-            filled(FillTerms { cancel_share: Bps(share), ..of(FillModel::Queue) }, false)
+            filled(FillTerms { cancel_share: Bps(share), ..of(FillModel::Queue) })
         });
         assert!(shares.is_sorted_by(|less, more| *less <= more + slack), "feed {number} of seed {seed}: {shares:?} {events:?}");
         let model = FillModel::ALL[chance.below(5) as usize];
-        let depths = [1_000, 5_000, 10_000].map(|share| filled(FillTerms { depth_share: Bps(share), ..of(model) }, false));
+        let depths = [1_000, 5_000, 10_000].map(|share| filled(FillTerms { depth_share: Bps(share), ..of(model) }));
         assert!(depths.is_sorted(), "feed {number} of seed {seed}, {model:?}: {depths:?} {events:?}");
         grows += found.windows(2).filter(|pair| pair[0] < pair[1]).count() as u64;
         cases += 12;
@@ -508,7 +558,8 @@ fn check_own(seed: u64, feeds: u64) {
         events.extend((0..chance.below(10)).map(|_| draw(&mut chance, true)));
         events.push(Event::Order(line.clone()));
         events.extend((0..6 + chance.below(20)).map(|_| draw(&mut chance, true)));
-        let played = play(terms, &events, false, |_| true);
+        let played = play(terms, &events, Plant::None, |_| true);
+        let played = played.unwrap_or_else(|wrong| panic!("feed {number} of seed {seed}, {wrong}: {events:?}"));
         assert!(played.sequence.is_sorted(), "feed {number} of seed {seed}, {terms:?}: {played:?} {events:?}");
         both += u64::from(played.sequence.len() == 2);
     }

@@ -1,7 +1,7 @@
 //! The places of resting orders in the queue of one level (engine/docs/execution.md §17): how many of the venue's shares
 //! are before an order, and how sure that is.
 //!
-//! A venue shows the size of a level, not its queue. What is known: shares that arrive later are behind; a trade takes
+//! A venue shows the size of a level, not its queue. What is known: shares that arrive later come after it; a trade takes
 //! from the front. A level that becomes smaller without a trade was cancelled somewhere in the queue, and where is a
 //! guess, which the order's terms make. A trade and the smaller level that it causes may come in either order, so a
 //! smaller level waits for trades that explain it, for the window of the terms.

@@ -33,7 +33,7 @@ pub enum FillModel {
     /// When the book or a trade of the venue is beyond its limit by a tick or more.
     Through,
     /// As [`FillModel::Touch`]; by every trade beyond its limit; and by a trade at its limit beyond the shares that were
-    /// there before it. Cancelled shares count as behind it, but for `cancel_share`.
+    /// there before it. Cancelled shares count as those after it, but for `cancel_share`.
     Queue,
     /// As [`FillModel::Queue`], with cancelled shares before it by the odds of its place.
     QueueProb,

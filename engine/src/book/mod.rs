@@ -15,7 +15,7 @@
 //! | `listener.rs` | listeners to books and prices as the feed writes them |
 //! | `publish.rs` | released facts about markets for catalogue and books |
 //! | `walk.rs` | what an order takes from a side (pure) |
-//! | `watched.rs` | levels at which orders wait in a queue, and what the feed tells of them |
+//! | `watched.rs` | levels at which orders wait in a queue, and what the feed reports of them |
 //!
 //! Best is first on both sides. Simulated fills never write here. Absent on purpose: order queues inside a level (users
 //! trade with the venue's book, never with each other), history, and users.

@@ -1,8 +1,8 @@
-//! Levels of the venue's books at which orders wait in a queue, and what the feed tells of them.
+//! Levels of the venue's books at which orders wait in a queue, and what the feed reports of them.
 //!
 //! The shards mark a level while an order with a place in its queue rests there; the feed tests one bit for each changed
-//! level, and tells only of marked ones. A mark that the feed does not see yet costs nothing: sizes are absolute, so the
-//! next change of the level tells all of it.
+//! level, and reports only marked ones. A mark that the feed does not see yet costs nothing: sizes are absolute, so the
+//! next report of the level has all of its change.
 
 use crate::amount::{Price, Qty};
 use crate::book::BookSide;
@@ -46,7 +46,7 @@ pub struct LevelChange {
     pub is_snapshot: [bool; 2],
 }
 
-/// What the feed tells of watched levels.
+/// A report of the feed about watched levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelNews {
     Changed(LevelChange),

@@ -31,7 +31,7 @@ pub struct BookWriter {
     /// Of watched levels, oldest first, until they are taken.
     news: Vec<LevelNews>,
     /// News are taken; without a taker there are none.
-    tells: bool,
+    reports: bool,
 }
 
 /// Connection number of updates from single requests without a lasting connection: a message about one token is not a
@@ -96,13 +96,13 @@ impl BookWriter {
             report: FrameReport::default(),
             crossed: Vec::new(),
             news: Vec::new(),
-            tells: false,
+            reports: false,
         }
     }
 
-    /// From now on it tells of watched levels: [`BookWriter::take_news`] takes the news after each frame.
-    pub fn tell_levels(&mut self) {
-        self.tells = true;
+    /// From now on it reports changes of watched levels: [`BookWriter::take_news`] takes the news after each frame.
+    pub fn report_levels(&mut self) {
+        self.reports = true;
     }
 
     /// What has happened at watched levels, oldest first.
@@ -110,10 +110,10 @@ impl BookWriter {
         self.news.drain(..)
     }
 
-    /// Tells of every watched level as after a snapshot at this venue time: what happened before was not told.
-    pub fn tell_all(&mut self, at: Timestamp) {
-        let BookWriter { books, ticks, news, tells, .. } = self;
-        if !*tells {
+    /// Reports every watched level as after a snapshot at this venue time: what happened before was not reported.
+    pub fn report_all(&mut self, at: Timestamp) {
+        let BookWriter { books, ticks, news, reports, .. } = self;
+        if !*reports {
             return;
         }
         for market in (0..ticks.len() as u32).map(MarketId) {
@@ -121,8 +121,8 @@ impl BookWriter {
             let (Some(pair), Some(watch)) = (pair, watch.filter(|watch| watch.is_any())) else { continue };
             let is_known = |of: Outcome| pair.halves[of as usize].known.load(Relaxed);
             let is_snapshot = [Outcome::First, Outcome::Second].map(|of| is_known(of) || is_known(of.other()));
-            let telling = Telling { market, pair, at, is_rebased: false, is_snapshot };
-            news.extend(watch.levels().map(|(face, rank)| telling.of(face, rank)));
+            let reporting = Reporting { market, pair, at, is_rebased: false, is_snapshot };
+            news.extend(watch.levels().map(|(face, rank)| reporting.of(face, rank)));
         }
     }
 
@@ -190,14 +190,14 @@ impl BookWriter {
     pub fn gap(&mut self, instrument: InstrumentId) {
         if let Some(pair) = self.books.pairs.get(instrument.market().0 as usize) {
             pair.halves[instrument.outcome() as usize].gap.store(true, Relaxed);
-            self.tell_gap(instrument);
+            self.report_gap(instrument);
         }
     }
 
-    /// Tells of the gap where a level is watched: of both tokens, if the other one is quoted by this one's book.
-    fn tell_gap(&mut self, instrument: InstrumentId) {
+    /// Reports the gap where a level is watched: of both tokens, if the other one is quoted by this one's book.
+    fn report_gap(&mut self, instrument: InstrumentId) {
         let market = instrument.market().0 as usize;
-        if !self.tells || !self.books.watched_levels.get(market).is_some_and(|watch| watch.is_any()) {
+        if !self.reports || !self.books.watched_levels.get(market).is_some_and(|watch| watch.is_any()) {
             return;
         }
         let Some(pair) = self.books.pairs.get(market) else { return };
@@ -214,7 +214,7 @@ impl BookWriter {
                 half.gap.store(true, Relaxed);
                 half.last_message_at.store(1, Relaxed);
             }
-            [Outcome::First, Outcome::Second].into_iter().for_each(|of| self.tell_gap(market.instrument(of)));
+            [Outcome::First, Outcome::Second].into_iter().for_each(|of| self.report_gap(market.instrument(of)));
         }
     }
 
@@ -227,7 +227,7 @@ impl BookWriter {
                 };
                 if half.last_message_at.load(Relaxed) != 0 && half.connection.load(Relaxed) == u16::from(connection) {
                     half.gap.store(true, Relaxed);
-                    self.tell_gap(market.instrument(of));
+                    self.report_gap(market.instrument(of));
                 }
             }
         }
@@ -278,9 +278,9 @@ impl BookWriter {
             self.tick(market, TICK_DEFAULT);
         }
         let (tick, mut clamped) = (self.tick_of(market), 0);
-        let BookWriter { books, levels, report, crossed, news, tells, .. } = self;
+        let BookWriter { books, levels, report, crossed, news, reports, .. } = self;
         let pair = pair_of(books, market);
-        let watch = books.watched_levels.get(market.0 as usize).filter(|watch| *tells && watch.is_any());
+        let watch = books.watched_levels.get(market.0 as usize).filter(|watch| *reports && watch.is_any());
         let rules = watch.map(|_| pair.rules());
         let (mut changed, mut faces) = ([false; 2], Faces::default());
         for Update { instrument, what } in updates {
@@ -328,7 +328,7 @@ impl BookWriter {
             }
         });
         if let (Some(watch), Some(rules)) = (watch, rules) {
-            tell(pair, watch, market, received, updates, levels, rules != pair.rules(), news);
+            report_changes(pair, watch, market, received, updates, levels, rules != pair.rules(), news);
         }
         report.clamped += clamped;
         report.settled += u32::from(faces != Faces::default());
@@ -342,7 +342,7 @@ impl BookWriter {
 
 /// The news of a pair after a change.
 #[derive(Clone, Copy)]
-struct Telling<'a> {
+struct Reporting<'a> {
     market: MarketId,
     pair: &'a Pair,
     at: Timestamp,
@@ -350,10 +350,10 @@ struct Telling<'a> {
     is_snapshot: [bool; 2],
 }
 
-impl Telling<'_> {
+impl Reporting<'_> {
     /// The news of one level.
     fn of(self, is_first_bids: bool, rank: u16) -> LevelNews {
-        let Telling { market, pair, at, is_rebased, is_snapshot } = self;
+        let Reporting { market, pair, at, is_rebased, is_snapshot } = self;
         let sizes = [Outcome::First, Outcome::Second].map(|of| {
             let side = if (of == Outcome::First) == is_first_bids { BookSide::Bid } else { BookSide::Ask };
             pair.shown(of, side, rank)
@@ -363,10 +363,10 @@ impl Telling<'_> {
     }
 }
 
-/// Tells of the watched levels that a change of a pair has touched: of all of them after a snapshot, or if the rule has
+/// Reports the watched levels that a change of a pair has touched: of all of them after a snapshot, or if the rule has
 /// changed by which both books are merged.
 #[expect(clippy::too_many_arguments, reason = "the parts of one change, of one caller")]
-fn tell(
+fn report_changes(
     pair: &Pair,
     watch: &LevelWatch,
     market: MarketId,
@@ -380,14 +380,14 @@ fn tell(
     for update in updates.iter().filter(|update| matches!(update.what, Change::Snapshot { .. })) {
         pair.quoted(update.instrument.outcome()).for_each(|of| is_snapshot[of as usize] = true);
     }
-    let telling = Telling { market, pair, at, is_rebased, is_snapshot };
+    let reporting = Reporting { market, pair, at, is_rebased, is_snapshot };
     if is_rebased || is_snapshot != [false; 2] {
-        return news.extend(watch.levels().map(|(face, rank)| telling.of(face, rank)));
+        return news.extend(watch.levels().map(|(face, rank)| reporting.of(face, rank)));
     }
     for Update { instrument, what } in updates {
         let Change::Delta { levels: range, .. } = what else { continue };
         let faces = levels[range.clone()].iter().map(|(side, rank, _)| (is_first_bids(instrument.outcome(), *side), *rank));
-        news.extend(faces.filter(|(face, rank)| watch.has(*face, *rank)).map(|(face, rank)| telling.of(face, rank)));
+        news.extend(faces.filter(|(face, rank)| watch.has(*face, *rank)).map(|(face, rank)| reporting.of(face, rank)));
     }
 }
 

@@ -62,7 +62,6 @@ use crate::ring::Ring;
 use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules};
 use crate::time::Timestamp;
 use crate::user::Users;
-use crate::view::OrderView;
 use bound::EndedBound;
 use cycle::Cycles;
 use departing::Departing;
@@ -480,22 +479,6 @@ impl<R> Shard<R> {
             user_command => self.user_command(owner, user_command, outbox),
         };
         outbox.answer(reply, answer);
-    }
-
-    /// Adds the present places of orders to an answer.
-    fn show_queues(&self, asked: &mut Asked) {
-        if self.queues.is_empty() {
-            return;
-        }
-        let now = self.books.recording_now().unwrap_or(self.now);
-        let show = |view: &mut OrderView| view.queue = self.queues.view(&self.books, &view.order, now);
-        match asked {
-            Ok(Answer::Order(view)) => show(view),
-            Ok(Answer::Orders(page)) => page.orders.iter_mut().for_each(show),
-            Ok(Answer::VenueOrders(page)) => page.rows.iter_mut().for_each(show),
-            Ok(_) => {}
-            Err(rest) => rest.each_order(show),
-        }
     }
 
     /// The answer to a query, or its part, which the holder of the rows that left memory completes.

@@ -2,9 +2,11 @@
 //! (engine/docs/execution.md §17). Not journaled event by event: a place is noted when its order comes to rest, and
 //! then at most once a minute of venue time, so that a restart begins near it.
 
+use super::elsewhere::Asked;
 use super::{Outbox, Room, Shard};
 use crate::amount::{Price, Qty};
 use crate::book::{BookSide, Books, LevelNews};
+use crate::command::Answer;
 use crate::decide::take::own_side;
 use crate::fact;
 use crate::id::{InstrumentId, OrderId, Outcome, UserId};
@@ -16,7 +18,7 @@ use crate::realism::FillTerms;
 use crate::rules::{CYCLE_ORDERS_PER_TURN_MAX, QUEUED_ORDERS_MAX, Rules};
 use crate::time::Timestamp;
 use crate::user::Users;
-use crate::view::QueueView;
+use crate::view::{OrderView, QueueView};
 use ahash::AHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -271,6 +273,22 @@ fn side_of(at: Spot) -> Side {
 }
 
 impl<R> Shard<R> {
+    /// Adds the present places of orders to an answer.
+    pub(super) fn show_queues(&self, asked: &mut Asked) {
+        if self.queues.is_empty() {
+            return;
+        }
+        let now = self.books.recording_now().unwrap_or(self.now);
+        let show = |view: &mut OrderView| view.queue = self.queues.view(&self.books, &view.order, now);
+        match asked {
+            Ok(Answer::Order(view)) => show(view),
+            Ok(Answer::Orders(page)) => page.orders.iter_mut().for_each(show),
+            Ok(Answer::VenueOrders(page)) => page.rows.iter_mut().for_each(show),
+            Ok(_) => {}
+            Err(rest) => rest.each_order(show),
+        }
+    }
+
     /// Journals some of the places that moved in the last minute, while the log has ample room.
     pub(super) fn note_queues(&mut self, outbox: &mut impl Outbox<R>) {
         let is_recording = self.books.recording_now().is_some();

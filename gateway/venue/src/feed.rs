@@ -221,7 +221,7 @@ impl<L: Links> Feed<L> {
         let FeedParts { venue, markets, catalog, mut writer, lane, clock, stop, figures, .. } = parts;
         let (match_interval_us, recorder, spot) = (parts.match_interval_us, parts.recorder, parts.spot);
         let publisher = Publisher::new(parts.listener, catalog.clone());
-        writer.tell_levels();
+        writer.report_levels();
         publish_all(&markets, &catalog, &mut writer);
         let is_live = !venue.upstream().venues.is_empty();
         let desk = Desk {
@@ -297,7 +297,7 @@ impl<L: Links> Feed<L> {
         self.next_cycle = self.first_cycle(reached);
         self.desk.prints.is_matching = true;
         // What the past did to levels with orders was not reported.
-        self.desk.writer.tell_all(reached);
+        self.desk.writer.report_all(reached);
         self.desk.hand_levels();
         // The venue may no longer list markets that ended while the process was down.
         self.desk.recall(self.venue.as_mut());

@@ -126,7 +126,7 @@ impl World {
     pub fn of(text: &str) -> World {
         let books = Arc::new(Books::new());
         let mut writer = books.writer().expect("the only one");
-        writer.tell_levels();
+        writer.report_levels();
         let mut world = World {
             now: START,
             rules: Rules::default(),

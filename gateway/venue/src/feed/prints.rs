@@ -146,7 +146,7 @@ impl<L: Links> Desk<L> {
         }
     }
 
-    /// Tells every shard that prints wait. One with a full inbox is awake, and looks at them anyway.
+    /// Asks every shard to look at its prints. One with a full inbox is awake, and looks at them anyway.
     fn wake_for_prints(&self) {
         let received_at = self.clock.now();
         for inbox in &self.lane.inboxes {

@@ -397,6 +397,9 @@ impl Config {
             Ok(sets) => rules.realism = sets,
             Err(errors) => errors.into_iter().for_each(|error| source.wrong(error)),
         }
+        if !rules.formats.is_newest() && &*rules.realism.chosen_by_default().name != "kind" {
+            source.wrong("realism.default: allowed is kind while journal.write_formats = previous".into());
+        }
         let config = Config {
             server: read::server(&values),
             clock: ClockSettings { leap_wait: values.seconds("clock.leap_wait_s") },

@@ -465,6 +465,11 @@ fn errors_name_the_key_and_the_allowed_values() {
         ("[local]\nbalance = \"0.0000001\"", vec![], "a text of USD from 0 to 1000000000"),
         ("[realism]\nfill_model = \"queue\"", vec![], "realism.fill_model (papertape.toml): allowed is cross or touch"),
         ("[realism]\ndefault = \"mine\"", vec![], "realism.default: allowed is kind, venue, thin, brutal"),
+        (
+            "[realism]\ndefault = \"thin\"\n[journal]\nwrite_formats = \"previous\"",
+            vec![],
+            "realism.default: allowed is kind while journal.write_formats = previous",
+        ),
         ("[realism]\ndefault = \"\"", vec![], "realism.default (papertape.toml): allowed is the name of a set"),
         ("[realism.sets.mine]\nn = 2", vec![], "realism.sets.mine.base: must be set; allowed is kind, venue, thin, brutal"),
         ("[realism.sets.a]\nbase = \"b\"\n[realism.sets.b]\nbase = \"a\"", vec![], "realism.sets.b.base: allowed is kind, "),

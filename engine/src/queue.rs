@@ -189,7 +189,8 @@ impl Level {
         if size >= before {
             return;
         }
-        let shrunk = Shrunk { at, version, level: before, left: if news.is_rebased { Qty::ZERO } else { before - size } };
+        let shrunk =
+            Shrunk { at, version, level: before, left: if news.is_rebased { Qty::ZERO } else { before - size } };
         let left = self.explained_before(shrunk);
         let is_full = self.shrunk.len() >= REMEMBERED_MAX;
         match self.shrunk.back_mut() {

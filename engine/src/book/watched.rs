@@ -116,7 +116,8 @@ impl LevelWatch {
 impl LevelChange {
     /// Its side and price for a token.
     pub fn of(&self, outcome: Outcome) -> (BookSide, Price, Qty) {
-        let side = if is_first_bids(outcome, BookSide::Bid) == self.is_first_bids { BookSide::Bid } else { BookSide::Ask };
+        let side =
+            if is_first_bids(outcome, BookSide::Bid) == self.is_first_bids { BookSide::Bid } else { BookSide::Ask };
         (side, side.price(self.rank), self.sizes[outcome as usize])
     }
 }

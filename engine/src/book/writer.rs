@@ -386,7 +386,8 @@ fn report_changes(
     }
     for Update { instrument, what } in updates {
         let Change::Delta { levels: range, .. } = what else { continue };
-        let faces = levels[range.clone()].iter().map(|(side, rank, _)| (is_first_bids(instrument.outcome(), *side), *rank));
+        let faces =
+            levels[range.clone()].iter().map(|(side, rank, _)| (is_first_bids(instrument.outcome(), *side), *rank));
         news.extend(faces.filter(|(face, rank)| watch.has(*face, *rank)).map(|(face, rank)| reporting.of(face, rank)));
     }
 }

@@ -333,7 +333,8 @@ impl Desk {
         if taking.depth_share != WHOLE {
             let mirror = |price| books.mirror(taking.instrument, side, price);
             let offers = levels.iter().map(|level| {
-                let left = overlay.map_or_else(|| Offer::from(level), |of| of.left(taking.instrument, side, level, mirror));
+                let left =
+                    overlay.map_or_else(|| Offer::from(level), |of| of.left(taking.instrument, side, level, mirror));
                 shared(left, level, taking.depth_share)
             });
             return walk::walk(offers, side, taking.want, bound, taking.rate, taken);

@@ -258,8 +258,13 @@ fn places_only_move_forward() {
             }
             let now = [0, 1, 2, 3].map(|of: usize| ahead(&levels[of]));
             assert!((0..4).all(|of| now[of] <= before[of]), "feed {feed}: {events:?} {now:?} {before:?}");
-            assert!(now[1] <= now[0] + 1 && now[2] <= now[1] + 1 && now[3] <= now[0], "feed {feed}: {events:?} {now:?}");
-            for (of, level) in levels.iter().enumerate().filter(|(_, level)| level.due().is_none() && !level.is_frozen()) {
+            assert!(
+                now[1] <= now[0] + 1 && now[2] <= now[1] + 1 && now[3] <= now[0],
+                "feed {feed}: {events:?} {now:?}"
+            );
+            for (of, level) in
+                levels.iter().enumerate().filter(|(_, level)| level.due().is_none() && !level.is_frozen())
+            {
                 assert!(now[of] <= level.size.0, "feed {feed}: {events:?} {now:?}");
             }
             before = now;

@@ -597,7 +597,8 @@ impl<R> Shard<R> {
                 }
                 Mutation::QueueNoted(fact::QueueNoted { order, ahead, confidence, at, venue_at }) => {
                     let noted = user.order(*order).expect("an order in a queue was placed");
-                    let (fill, place) = (self.rules.fill_of(&noted.terms), (*ahead, of_bps(*confidence), venue_at.unwrap_or(*at)));
+                    let (fill, place) =
+                        (self.rules.fill_of(&noted.terms), (*ahead, of_bps(*confidence), venue_at.unwrap_or(*at)));
                     self.queues.enter(&self.books, noted, fill, place);
                     continue;
                 }

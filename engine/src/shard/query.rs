@@ -57,7 +57,9 @@ pub(super) fn answer(
     }
     Ok(match query {
         Query::User => Answer::User(Box::new(whole(user))),
-        Query::Keys => Answer::Keys(user.keys.iter().rev().filter(|key| listed(key)).map(|key| key_view(user, key)).collect()),
+        Query::Keys => {
+            Answer::Keys(user.keys.iter().rev().filter(|key| listed(key)).map(|key| key_view(user, key)).collect())
+        }
         Query::Order(id) => return lookups::order(user, id, ids_since),
         Query::OrderByClientId(id) => return lookups::by_client_id(user, id, ids_since),
         Query::SignedOrders(hashes) => return lookups::signed(user, hashes),

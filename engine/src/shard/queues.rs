@@ -100,7 +100,8 @@ impl Queues {
     /// known stays where it is.
     pub fn enter(&mut self, books: &Books, order: &Order, fill: FillTerms, place: (Qty, u32, Timestamp)) {
         let terms = &order.terms;
-        let (at, side, window) = (spot(terms.instrument, terms.side, terms.limit), own_side(terms.side), fill.match_window_ms);
+        let (at, side, window) =
+            (spot(terms.instrument, terms.side, terms.limit), own_side(terms.side), fill.match_window_ms);
         if self.orders.contains_key(&order.id) {
             return;
         }
@@ -176,7 +177,11 @@ impl Queues {
             LevelNews::Changed(change) => change,
             LevelNews::Gap { instrument, version } => {
                 let (from, to) = (u64::from(instrument.0) << 32, (u64::from(instrument.0) + 1) << 32);
-                return self.levels.range_mut(from..to).flat_map(|(_, levels)| levels).for_each(|level| level.freeze(version));
+                return self
+                    .levels
+                    .range_mut(from..to)
+                    .flat_map(|(_, levels)| levels)
+                    .for_each(|level| level.freeze(version));
             }
         };
         self.reach(change.at);

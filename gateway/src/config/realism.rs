@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// Settings of a set. Of an environment variable the last part is one of them.
-const FIELDS: [&str; 7] =
-    ["base", "fill_model", "n", "cancel_share", "depth_share", "match_window_ms", "half_life_s"];
+const FIELDS: [&str; 7] = ["base", "fill_model", "n", "cancel_share", "depth_share", "match_window_ms", "half_life_s"];
 
 /// The sets of the settings.
 ///
@@ -98,7 +97,8 @@ fn share(text: &str, least: Bps) -> Result<Bps, String> {
         let ten_thousandths = format!("{part:0<4}").parse::<u32>().unwrap_or(u32::MAX);
         whole.parse::<u32>().unwrap_or(u32::MAX).saturating_mul(WHOLE.0).saturating_add(ten_thousandths)
     });
-    let allowed = || format!("a number from {} to 1 with at most four decimals", if least.0 == 0 { "0" } else { "0.01" });
+    let allowed =
+        || format!("a number from {} to 1 with at most four decimals", if least.0 == 0 { "0" } else { "0.01" });
     bps.map(Bps).filter(|bps| (least..=WHOLE).contains(bps)).ok_or_else(allowed)
 }
 

@@ -471,12 +471,24 @@ fn errors_name_the_key_and_the_allowed_values() {
             "realism.default: allowed is kind while journal.write_formats = previous",
         ),
         ("[realism]\ndefault = \"\"", vec![], "realism.default (papertape.toml): allowed is the name of a set"),
-        ("[realism.sets.mine]\nn = 2", vec![], "realism.sets.mine.base: must be set; allowed is kind, venue, thin, brutal"),
-        ("[realism.sets.a]\nbase = \"b\"\n[realism.sets.b]\nbase = \"a\"", vec![], "realism.sets.b.base: allowed is kind, "),
+        (
+            "[realism.sets.mine]\nn = 2",
+            vec![],
+            "realism.sets.mine.base: must be set; allowed is kind, venue, thin, brutal",
+        ),
+        (
+            "[realism.sets.a]\nbase = \"b\"\n[realism.sets.b]\nbase = \"a\"",
+            vec![],
+            "realism.sets.b.base: allowed is kind, ",
+        ),
         ("[realism.sets.venue]\nbase = \"kind\"", vec![], "realism.sets.venue: allowed is another name"),
         ("[realism.sets.Mine]\nbase = \"kind\"", vec![], "realism.sets.Mine.base: unknown key"),
         ("[realism.sets.mine]\nbase = \"kind\"\nlatency = 5", vec![], "realism.sets.mine.latency: unknown key"),
-        ("[realism.sets.mine]\nbase = \"kind\"\nn = 4", vec![], "realism.sets.mine.n: allowed is an integer from 1 to 3"),
+        (
+            "[realism.sets.mine]\nbase = \"kind\"\nn = 4",
+            vec![],
+            "realism.sets.mine.n: allowed is an integer from 1 to 3",
+        ),
         (
             "[realism.sets.mine]\nbase = \"kind\"\nfill_model = \"Queue\"",
             vec![],

@@ -14,15 +14,7 @@ use crate::view::{OrderView, QueueView};
 
 /// A list of all orders of the API wallet.
 fn every_order() -> OrderFilter {
-    OrderFilter {
-        wallets: Wallets::Api,
-        status: None,
-        market: None,
-        side: None,
-        after: None,
-        offset: 0,
-        limit: 50,
-    }
+    OrderFilter { wallets: Wallets::Api, status: None, market: None, side: None, after: None, offset: 0, limit: 50 }
 }
 
 impl World {
@@ -124,9 +116,7 @@ impl World {
                 }
             }
             "queues" => match self.ask(Command::Query(Query::Orders(every_order())), 0) {
-                Answer::Orders(page) => {
-                    page.orders.iter().map(World::queue_text).collect::<Vec<_>>().join(" | ")
-                }
+                Answer::Orders(page) => page.orders.iter().map(World::queue_text).collect::<Vec<_>>().join(" | "),
                 other => self.answer_text(other),
             },
             "model" => {

@@ -531,10 +531,12 @@ fn check_order(seed: u64, feeds: u64) {
         assert!(ordered, "feed {number} of seed {seed}: {found:?} {events:?}");
         // Places are exact to a millionth of a share, and each fill is a multiple of a hundred.
         let slack = 100 * events.len() as u64;
-        let shares = [0, 2_500, 10_000].map(|share| {
-            filled(FillTerms { cancel_share: Bps(share), ..of(FillModel::Queue) })
-        });
-        assert!(shares.is_sorted_by(|less, more| *less <= more + slack), "feed {number} of seed {seed}: {shares:?} {events:?}");
+        let shares =
+            [0, 2_500, 10_000].map(|share| filled(FillTerms { cancel_share: Bps(share), ..of(FillModel::Queue) }));
+        assert!(
+            shares.is_sorted_by(|less, more| *less <= more + slack),
+            "feed {number} of seed {seed}: {shares:?} {events:?}"
+        );
         let model = FillModel::ALL[chance.below(5) as usize];
         let depths = [1_000, 5_000, 10_000].map(|share| filled(FillTerms { depth_share: Bps(share), ..of(model) }));
         assert!(depths.is_sorted(), "feed {number} of seed {seed}, {model:?}: {depths:?} {events:?}");

@@ -131,7 +131,9 @@ mod tests {
     #[test]
     fn choices_and_notes_come_back_from_their_bytes() {
         let mut realism = Realism::default();
-        for (key, set) in [(7, Some("venue")), (3, Some("thin")), (7, Some("mine")), (5, Some("é")), (5, None), (9, None)] {
+        for (key, set) in
+            [(7, Some("venue")), (3, Some("thin")), (7, Some("mine")), (5, Some("é")), (5, None), (9, None)]
+        {
             realism.choose(KeyId(key), set);
         }
         let choices: Vec<_> = realism.choices().collect();
@@ -153,7 +155,10 @@ mod tests {
         others[3].choices[1].key = KeyId(9);
         assert!(others.iter().all(|other| !is_sound(other)));
         realism.set_back(Timestamp(20));
-        assert_eq!(realism.note_of(OrderId(2)).map(|note| (note.at, note.venue_time())), Some((Timestamp(20), Timestamp(7))));
+        assert_eq!(
+            realism.note_of(OrderId(2)).map(|note| (note.at, note.venue_time())),
+            Some((Timestamp(20), Timestamp(7)))
+        );
         println!("realism of a user: {} cases", 6 + bytes.len() + 6);
     }
 }

@@ -233,7 +233,11 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         }),
         Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
         Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
-        Mutation::KeyRealismSet(fact::KeyRealismSet { key, set: key.0.is_multiple_of(2).then(|| "thin".to_owned()), at }),
+        Mutation::KeyRealismSet(fact::KeyRealismSet {
+            key,
+            set: key.0.is_multiple_of(2).then(|| "thin".to_owned()),
+            at,
+        }),
         Mutation::QueueNoted(fact::QueueNoted {
             order,
             ahead: Qty(wallet.0),

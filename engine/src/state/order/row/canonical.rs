@@ -74,7 +74,8 @@ impl Order {
         row.optional(8, (*book_walk_levels != u16::MAX).then_some((*book_walk_levels).into()));
         let rare = terms.rare();
         row.optional(9, rare.and_then(|rare| rare.fillable.get()).map(|qty| qty.0));
-        let Rarest { rounded_from, order_hash, fill } = rare.and_then(|rare| rare.rarest.as_deref()).unwrap_or(NO_RAREST);
+        let Rarest { rounded_from, order_hash, fill } =
+            rare.and_then(|rare| rare.rarest.as_deref()).unwrap_or(NO_RAREST);
         let client_order_id = rare.and_then(|rare| rare.client_order_id.as_ref());
         for (field, text) in [(10, client_order_id), (11, rounded_from.as_ref())] {
             if let Some(text) = text {

@@ -279,7 +279,9 @@ fn an_order_waits_in_the_queue_of_a_recording_at_any_speed() {
     let mut by_set = Vec::new();
     for set in ["brutal", "thin", "venue"] {
         let filled = filled_from_queue(&tape, set, Speed::Max, SECOND, None);
-        for (speed, step_us) in [(real(), SECOND / 10), (real(), 7 * SECOND), ("60".parse().expect("a speed"), SECOND / 50)] {
+        for (speed, step_us) in
+            [(real(), SECOND / 10), (real(), 7 * SECOND), ("60".parse().expect("a speed"), SECOND / 50)]
+        {
             assert_eq!(filled_from_queue(&tape, set, speed, step_us, None), filled, "{set} at {speed:?}");
             cases += 1;
         }

@@ -365,15 +365,17 @@ enum Plant {
 fn play(terms: FillTerms, events: &[Event], plant: Plant, cut: impl Fn(usize) -> bool) -> Result<Played, String> {
     let mut world = World::of("market 0 geopolitics 0.01");
     world.act("market 0 geopolitics 0.01");
-    world.fills(|fill| *fill = terms);
     // Its age depends on when the shard runs.
     world.rules.quote_age_max_us = u64::MAX;
-    for line in ["balance 10000", "tier pro"] {
+    for line in ["balance 10000", "tier pro", "user 2", "hold Y 400 0.40", "hold N 400 0.60"] {
         world.act(line);
     }
-    for user in ["user 2", "user 1"] {
-        [user, "hold Y 400 0.40", "hold N 400 0.60"].into_iter().for_each(|line| drop(world.act(line)));
+    for line in ["user 1", "hold Y 400 0.40", "hold N 400 0.60"] {
+        world.act(line);
     }
+    // Only now: with a share of the depth nobody gets the positions, and without them it depends on the prints that
+    // were met whether an order to sell is accepted.
+    world.fills(|fill| *fill = terms);
     world.out.records.clear();
     let (mut printed, mut met) = (0, 0);
     for (at, event) in events.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Sets of realism, and places in queues (engine/docs/execution.md §16, §17; gateway/docs/keys.md §10, admin.md §5).
+//! Sets of realism, and places in queues (engine/docs/execution.md §16, §17; gateway/docs/keys.md §10;
+//! gateway/docs/admin.md §5).
 
 use serde_json::{Value, json};
 use std::fs;

@@ -373,7 +373,7 @@ fn play(terms: FillTerms, events: &[Event], plant: Plant, cut: impl Fn(usize) ->
     for line in ["user 1", "hold Y 400 0.40", "hold N 400 0.60"] {
         world.act(line);
     }
-    // Only now: with a share of the depth nobody gets the positions, and without them it depends on the prints that
+    // Only now: with a share of the depth no user gets the positions, and without them it depends on the prints that
     // were met whether an order to sell is accepted.
     world.fills(|fill| *fill = terms);
     world.out.records.clear();

@@ -61,6 +61,11 @@ pub enum Command {
     NoteEmail {
         email: String,
     },
+    /// Chooses the set of realism of a key's later orders; `None`: the one of keys without a choice.
+    ChooseRealism {
+        key: KeyId,
+        set: Option<String>,
+    },
 
     Place(Box<Placement>),
     /// One turn of the user and one record per entry, in order; a failed entry does not stop the next

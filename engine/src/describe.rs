@@ -9,6 +9,7 @@ use crate::fee::FeeRounding;
 use crate::id::Outcome;
 use crate::market::terms::{Asset, Category, Interval, MarketState, Resolution, Venue};
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
+use crate::realism::FillModel;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::BacktestEnd;
 use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
@@ -348,6 +349,7 @@ words! {
     MarketState: Upcoming, Active, Halted, Closed, Resolved;
     Asset: Btc, Eth, Sol, Xrp, Spx, Ndx;
     Interval: FiveMinutes, FifteenMinutes, Hour, FourHours, Daily;
+    FillModel: Touch, Cross, Through, Queue, QueueProb;
 }
 
 /// Declared with their names, in one table.
@@ -382,7 +384,7 @@ mod tests {
     fn words_have_their_numbers() {
         assert_eq!(
             every_word_has_its_number(),
-            2 + 2 + 5 + 3 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 4 + 2 + 5 + 4 + 2 + 2 + 12 + 5 + 6 + 5
+            2 + 2 + 5 + 3 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 4 + 2 + 5 + 4 + 2 + 2 + 12 + 5 + 6 + 5 + 5
         );
         for (number, venue) in Venue::ALL.iter().enumerate() {
             assert_eq!((*venue as usize, venue.value()), (number, Value::Text(&format!("{venue:?}"))));

@@ -148,4 +148,8 @@ pub enum Reject {
     KeyNotFound,
     /// Rotation of a key that already has an end.
     KeyExpiring,
+    /// There is no set of realism with this name.
+    UnknownRealism,
+    /// The process writes a format that has no sets of realism.
+    NoRealismStore,
 }

@@ -8,6 +8,8 @@ use crate::format::Formats;
 use crate::id::OBJECT_BITS;
 use crate::market::catalog::MarketCell;
 use crate::market::terms::{Category, FeeSchedule};
+use crate::order::Terms;
+use crate::realism::{FillModel, FillTerms, RealismSets};
 use crate::time::{DAY, HOUR, MILLISECOND, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
@@ -62,6 +64,8 @@ pub const POSITIONS_VALUED_PER_TURN_MAX: usize = 1_000;
 pub const ROTATION_OVERLAP_US: u64 = 24 * 3_600 * SECOND;
 /// Shortest interval between two writes of a key's `last_used_at` (gateway/docs/keys.md §1).
 pub const KEY_USED_EVERY_US: u64 = 60 * SECOND;
+/// Maximum count of resting orders of a shard with a place in a queue; beyond it `SERVER_BUSY`.
+pub const QUEUED_ORDERS_MAX: usize = 100_000;
 /// One matching cycle in this many visits every resting order (engine/docs/execution.md §7).
 pub const FULL_CYCLE_EVERY: u64 = 10;
 /// Resting orders of an unresolved market expire this long after its end date, venue time (engine/docs/execution.md
@@ -72,36 +76,13 @@ pub const CLOSED_MARKET_GRACE_US: u64 = 24 * 3_600 * SECOND;
 /// ten minutes at a thousand orders a second.
 pub const NUMBERS_PER_PREFIX: u32 = (1 << OBJECT_BITS) - (1 << 20);
 
-/// When a resting order fills. It always fills at its own limit, as maker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FillModel {
-    /// In a matching cycle, when the effective book touches or crosses its limit. Trades of the venue fill nothing.
-    Touch,
-    /// As [`FillModel::Touch`], and immediately when the venue trades through its limit by a tick or more, up to the
-    /// size of that trade.
-    #[default]
-    Cross,
-}
-
-impl FillModel {
-    pub const ALL: [FillModel; 2] = [FillModel::Touch, FillModel::Cross];
-
-    /// Its name in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            FillModel::Touch => "touch",
-            FillModel::Cross => "cross",
-        }
-    }
-}
-
 /// The rules in force.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub fees: FeeTable,
     pub flags: RolloutFlags,
-    /// `[realism] fill_model`.
-    pub fill_model: FillModel,
+    /// `[realism]`: the sets of this server.
+    pub realism: RealismSets,
     /// `MAX_SHARES_PER_ORDER`.
     pub max_shares_per_order: Qty,
     /// `TRADE_QUOTE_MAX_AGE_MS`, in µs; refuses, or only warns.
@@ -291,7 +272,7 @@ impl Default for Rules {
         Rules {
             fees: FeeTable::default(),
             flags: RolloutFlags::default(),
-            fill_model: FillModel::default(),
+            realism: RealismSets::default(),
             max_shares_per_order: Qty::from_shares(1_000_000),
             quote_age_max_us: 60_000 * MILLISECOND,
             quote_age_enforced: true,
@@ -317,6 +298,16 @@ impl Default for Rules {
 }
 
 impl Rules {
+    /// How an order fills: as its terms say. With the previous formats, in which terms cannot say it, as the set of keys
+    /// without a choice says, as far as it is one of the two models of those formats.
+    pub fn fill_of(&self, terms: &Terms) -> FillTerms {
+        let unwritten = || match self.realism.chosen_by_default().fill.model {
+            FillModel::Touch if !self.formats.is_newest() => FillTerms { model: FillModel::Touch, ..FillTerms::KIND },
+            _ => FillTerms::KIND,
+        };
+        terms.fill().unwrap_or_else(unwritten)
+    }
+
     /// Client order ids of orders that were placed at this moment or later count at `now`.
     pub fn ids_since(&self, now: Timestamp) -> Timestamp {
         Timestamp(now.0.saturating_sub(self.client_ids_us))

@@ -255,6 +255,12 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let is_recording = upstream.recording.is_some();
     let kept = Kept::open(&config, is_recording);
     let mut shared = Shared::new(&config);
+    if let Some((key, set)) = state.unknown_realism(&config.rules.realism) {
+        let sets = config.rules.realism.names();
+        return Err(BootError::Realism(format!(
+            "realism.sets: the set {set:?} was chosen for key {key}, and is not one of {sets}; define it again, start, and choose another one"
+        )));
+    }
     let (stakes, open) = (stakes(&state.users), Open::of(&state.users));
     let known = Known::of(&state.users);
     let kept_plans = billing::kept_plans(&config, &state.users);

@@ -53,6 +53,7 @@ mod numbers;
 mod order;
 mod place;
 mod prices_history;
+mod realism;
 mod refusal_log;
 mod refuse;
 mod reset;

@@ -17,6 +17,7 @@ const SIDES: &[&str] = &["Buy", "Sell"];
 const TYPES: &[&str] = &["Market", "Limit"];
 const TIMES: &[&str] = &["Gtc", "Gtd", "Fok", "Fak", "Ioc"];
 const ROUTES: &[&str] = &["Native", "Batch", "Venue", "Clob"];
+const MODELS: &[&str] = &["Touch", "Cross", "Through", "Queue", "QueueProb"];
 const LIQUIDITIES: &[&str] = &["Taker", "Maker"];
 const SOURCES: &[&str] = &[
     "BookWalk",
@@ -187,6 +188,14 @@ impl Order {
             row.byte(16);
             row.number(self.fills.len() as u64);
             self.fills.iter().for_each(|fill| row.number(*fill));
+        }
+        let fill = &terms["fill"];
+        if fill.is_object() {
+            row.byte(17);
+            row.byte(word(fill, "model", MODELS));
+            for field in ["n", "cancel_share", "depth_share", "match_window_ms", "half_life_s"] {
+                row.number(number(fill, field));
+            }
         }
         row.0
     }

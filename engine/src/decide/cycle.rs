@@ -2,16 +2,18 @@
 //! live book of an order that rested without one, taker at walked prices (§10). Also against a print that crossed its
 //! limit: maker at its own limit. `shard/cycle.rs` and `shard/prints.rs` choose the orders.
 
-use crate::amount::{Cash, Qty, exact_notional, notional_half_up};
+use crate::amount::{Cash, Price, Qty, exact_notional, notional_half_up};
 use crate::decide::cancel::closed;
 use crate::decide::fill::{Booking, BySchedule, Execution, filled};
 use crate::decide::numbers::Numbers;
+use crate::decide::queued::queue_noted;
 use crate::decide::take::{Desk, Ground, Taking, Walked, Want};
 use crate::fact;
 use crate::fee::Tariff;
 use crate::mutation::Mutation;
 use crate::order::reservation::{Reservation, as_maker, reservation};
 use crate::order::{CloseReason, Liquidity, Order, OrderType, PriceSource, Side};
+use crate::realism::{FillModel, FillTerms};
 use crate::reject::Reject;
 use crate::rules::Fees;
 use crate::user::User;
@@ -40,11 +42,13 @@ pub fn meet(
     let taker = order.awaiting_book && !terms.post_only;
     // One reading: the market may state other fees meanwhile.
     let fees = ground.fees(terms.instrument, terms.fee_rate);
+    let fill = ground.rules.fill_of(terms);
+    let Some(bound) = bound(ground, order, taker, fill.model) else { return Ok(Met::Untouched) };
     let taking = Taking {
         instrument: terms.instrument,
         side: terms.side,
         want: Want::Shares(rest),
-        bound: terms.limit,
+        bound,
         tariff: match taker {
             true => fees.taker,
             // One match at the own limit: its fee is not that of the levels.
@@ -53,6 +57,7 @@ pub fn meet(
         },
         market: terms.order_type == OrderType::Market,
         beyond_depth: false,
+        depth_share: fill.depth_share,
     };
     let walked = desk.take(ground, user.id, &taking)?;
     if walked.filled.is_zero() {
@@ -66,13 +71,46 @@ pub fn meet(
             facts.push(closed(order.id, CloseReason::AutoCancelled, ground.now));
             return Ok(Met::Closed);
         }
+        let queued = queued(ground, order, fill)?;
         facts.push(rested(ground, order, set_aside));
+        facts.extend(queued);
         return Ok(Met::Judged);
     }
     let after = resting(order, rest - walked.filled, &fees);
+    let queued = if order.awaiting_book && walked.filled < rest { queued(ground, order, fill) } else { Ok(None) };
+    let queued = match queued {
+        Ok(queued) => queued,
+        Err(reject) => {
+            desk.leave(walked);
+            return Err(reject);
+        }
+    };
     let execution =
         if taker { as_taker(ground, order, walked, &fees) } else { as_resting(ground, order, walked, &fees) };
-    Ok(book(ground, user, order, execution, after, facts))
+    let met = book(ground, user, order, execution, after, facts);
+    if met == Met::Filled {
+        facts.extend(queued);
+    }
+    Ok(met)
+}
+
+/// The worst price at which an order fills from the book: its limit, or with the model `through`, once it is a maker,
+/// one tick beyond. `None`: there is no such price.
+fn bound(ground: &Ground<'_>, order: &Order, taker: bool, model: FillModel) -> Option<Price> {
+    let (side, limit) = (order.terms.side, order.terms.limit);
+    if taker || model != FillModel::Through {
+        return Some(limit);
+    }
+    let tick = ground.catalog.market(order.terms.instrument.market())?.tick().0;
+    match side {
+        Side::Buy => limit.0.checked_sub(tick).filter(|price| *price > 0).map(Price),
+        Side::Sell => limit.0.checked_add(tick).filter(|price| *price < Price::ONE.0).map(Price),
+    }
+}
+
+/// The place of an order that has met its first live book.
+fn queued(ground: &Ground<'_>, order: &Order, fill: FillTerms) -> Result<Option<Mutation>, Reject> {
+    queue_noted(ground, order.id, (order.terms.instrument, order.terms.side, order.terms.limit), fill)
 }
 
 /// Decides what an open order takes from a print that crossed its limit, of which `left` remains for its user. It does

@@ -9,12 +9,14 @@ use crate::decide::fill::{Booking, BySchedule, Execution, filled};
 use crate::decide::numbers::Numbers;
 use crate::decide::place::Placed;
 use crate::decide::quality::{self, per_share};
+use crate::decide::queued::queue_noted;
 use crate::decide::take::{Desk, Ground, Sight, Taking, Walked, Want};
 use crate::fact;
 use crate::id::OrderId;
 use crate::mutation::Mutation;
 use crate::order::reservation::{Reservation, reservation};
 use crate::order::{CloseReason, Liquidity, OrderTerms, OrderType, PriceSource, Side, TimeInForce};
+use crate::realism::WHOLE;
 use crate::reject::Reject;
 use crate::rules::Fees;
 use crate::user::User;
@@ -100,10 +102,12 @@ impl Entry<'_> {
             return self.rest(awaiting, facts);
         }
         let rest = self.terms.quantity - walked.filled;
+        let queued = if rest.is_zero() { None } else { self.queued()? };
         let set_aside = reservation(self.terms.side, self.terms.limit, rest, self.fees.maker);
         self.fill(walked, PriceSource::BookWalk, set_aside, facts)?;
         if !rest.is_zero() {
             facts.push(self.rested(set_aside, false));
+            facts.extend(queued);
         }
         Ok(self.accepted(facts))
     }
@@ -176,8 +180,10 @@ impl Entry<'_> {
         let charge = if may_take { self.fees.taker } else { self.fees.maker };
         let set_aside = reservation(terms.side, terms.limit, terms.quantity, charge);
         self.affords(set_aside.cash)?;
+        let queued = if awaiting { None } else { self.queued()? };
         self.placed(true, facts);
         facts.push(self.rested(set_aside, awaiting));
+        facts.extend(queued);
         Ok(self.accepted(facts))
     }
 
@@ -239,6 +245,12 @@ impl Entry<'_> {
         if required > available { Err(Reject::InsufficientBalance { available, required }) } else { Ok(()) }
     }
 
+    /// Its place in the queue of its level when it comes to rest.
+    fn queued(&self) -> Result<Option<Mutation>, Reject> {
+        let OrderTerms { instrument, side, limit, fill, .. } = self.terms;
+        queue_noted(self.ground, self.order, (instrument, side, limit), fill.unwrap_or_default())
+    }
+
     fn taking(&self, want: Want, beyond_depth: bool) -> Taking {
         Taking {
             instrument: self.terms.instrument,
@@ -248,6 +260,7 @@ impl Entry<'_> {
             tariff: self.fees.taker,
             market: self.terms.order_type == OrderType::Market,
             beyond_depth,
+            depth_share: self.terms.fill.map_or(WHOLE, |fill| fill.depth_share),
         }
     }
 

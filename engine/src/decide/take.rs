@@ -5,7 +5,7 @@
 
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up};
 use crate::book::walk::{self, Walk};
-use crate::book::{BookSide, Books, Effective, EffectiveTop, Reach, Unavailable};
+use crate::book::{BookSide, Books, Effective, EffectiveLevel, EffectiveTop, Offer, Reach, Unavailable};
 use crate::decide::depletion::Depletion;
 use crate::fact;
 use crate::fee::{Charge, Tariff};
@@ -13,6 +13,7 @@ use crate::id::{InstrumentId, UserId};
 use crate::market::catalog::Catalog;
 use crate::mutation::Mutation;
 use crate::order::{Side, Taken};
+use crate::realism::WHOLE;
 use crate::reject::Reject;
 use crate::rules::{Fees, OVERLAYS_PER_GENERATION, Rules};
 use crate::time::{MILLISECOND, Timestamp};
@@ -75,6 +76,8 @@ pub struct Taking {
     pub market: bool,
     /// Whether the rest is priced at the last level when the levels run out: `fok_depth_aware` is off.
     pub beyond_depth: bool,
+    /// Part of each shown level that it may take.
+    pub depth_share: Bps,
 }
 
 /// The result of a walk, before it is posted.
@@ -106,6 +109,8 @@ pub struct Desk {
     old: AHashMap<UserId, Depletion>,
     spare: Vec<Vec<Taken>>,
     spare_texts: Vec<String>,
+    /// The shard has as many orders in queues as it may have.
+    pub queues_are_full: bool,
 }
 
 impl Ground<'_> {
@@ -189,6 +194,11 @@ impl Sight {
     pub fn crossed_by(&self, side: Side, limit: Price) -> bool {
         self.needed(side).is_some_and(|best| taken_side(side).within(best, limit))
     }
+}
+
+/// The side of the book on which an order rests.
+pub fn own_side(side: Side) -> BookSide {
+    taken_side(side).opposite()
 }
 
 /// The side of the book that an order takes from.
@@ -344,6 +354,15 @@ impl Desk {
     ) -> Walk {
         let (levels, bound) = (self.effective.side(side), Some(taking.bound));
         let overlay = if self.feeds { self.young.get(&user).or_else(|| self.old.get(&user)) } else { None };
+        if taking.depth_share != WHOLE {
+            let mirror = |price| books.mirror(taking.instrument, side, price);
+            let offers = levels.iter().map(|level| {
+                let left =
+                    overlay.map_or_else(|| Offer::from(level), |of| of.left(taking.instrument, side, level, mirror));
+                shared(left, level, taking.depth_share)
+            });
+            return walk::walk(offers, side, taking.want, bound, taking.rate, taken);
+        }
         match overlay {
             Some(overlay) => {
                 let mirror = |price| books.mirror(taking.instrument, side, price);
@@ -353,6 +372,16 @@ impl Desk {
             None => walk::walk(levels, side, taking.want, bound, charge, taken),
         }
     }
+}
+
+/// What is left of the part of a level that a walk may take: as if the level showed only that part, rounded down.
+fn shared(left: Offer, level: &EffectiveLevel, share: Bps) -> Offer {
+    let withheld = |size: Qty| {
+        let may = u128::from(size.0) * u128::from(share.0) / u128::from(WHOLE.0);
+        size.0 - may as u64
+    };
+    let less = |left: Qty, size: Qty| Qty(left.0.saturating_sub(withheld(size)));
+    Offer { own: less(left.own, level.own.size), mirrored: less(left.mirrored, level.mirrored.size), ..left }
 }
 
 /// `fok_depth_aware` off: the size beyond the levels is filled at the last level's price (engine/docs/execution.md §1).

@@ -25,6 +25,7 @@ mod pieces;
 mod prefixes;
 mod prints;
 mod property;
+mod queues;
 mod resting;
 mod show;
 mod signed;
@@ -44,6 +45,7 @@ fn scenarios() {
         ("limits", limits::SCENARIOS),
         ("resting", resting::SCENARIOS),
         ("prints", prints::SCENARIOS),
+        ("queues", queues::SCENARIOS),
         ("flags", flags::SCENARIOS),
         ("keys", keys::SCENARIOS),
         ("wallets", wallets::SCENARIOS),

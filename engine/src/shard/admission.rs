@@ -47,6 +47,7 @@ impl<R> Shard<R> {
             | Command::NoteEmail { .. } => Room::Ample,
             Command::SetGrant { .. }
             | Command::RenameKey { .. }
+            | Command::ChooseRealism { .. }
             | Command::RevokeKey { .. }
             | Command::Cancel { .. }
             | Command::CancelOrders { .. }

@@ -272,6 +272,7 @@ fn takes_turns(command: &Command) -> bool {
         | Command::NoteAlert { .. }
         | Command::Notify { .. }
         | Command::NoteEmail { .. }
+        | Command::ChooseRealism { .. }
         // They had their turn.
         | Command::Found(_)
         | Command::EndLookUp { .. }

@@ -32,6 +32,7 @@ mod pages;
 mod placing;
 mod prints;
 pub mod query;
+mod queues;
 mod rebates;
 pub(crate) mod repeats;
 pub mod replay;
@@ -55,6 +56,9 @@ use crate::look_up::filters::Filters;
 use crate::market::catalog::Catalog;
 use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
+use crate::order::Liquidity;
+use crate::print::Evidence;
+use crate::queue::of_bps;
 use crate::reject::Reject;
 use crate::ring::Ring;
 use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules};
@@ -69,6 +73,7 @@ use hourly::Hourly;
 use line::Line;
 use minutes::Minutes;
 use prints::Prints;
+use queues::Queues;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sweep::{Settling, Sweep};
@@ -150,6 +155,9 @@ pub struct Shard<R> {
     emptyings: VecDeque<Emptying<R>>,
     settlings: VecDeque<Settling<R>>,
     prints: Prints<R>,
+    queues: Queues,
+    /// What fills the orders of the present facts, unless they are takers.
+    evidence: Evidence,
     cycles: Cycles<R>,
     /// The sweeps of the last cycle.
     last_sweeps: Sweeps,
@@ -182,6 +190,7 @@ impl<R> Shard<R> {
         for user in users.iter() {
             assert!(shard_of(user.id, count) == index, "a user is in its shard: {} in {index} of {count}", user.id);
         }
+        let queues = Queues::recovered(&users, &rules, &books);
         Shard {
             index,
             count,
@@ -204,6 +213,8 @@ impl<R> Shard<R> {
             emptyings: VecDeque::new(),
             settlings: VecDeque::new(),
             prints: Prints::default(),
+            queues,
+            evidence: Evidence::default(),
             cycles: Cycles::default(),
             last_sweeps: Sweeps::All,
             hourly: Hourly::default(),
@@ -234,6 +245,11 @@ impl<R> Shard<R> {
     #[cfg(test)]
     pub(crate) fn users_mut(&mut self) -> &mut Users {
         &mut self.users
+    }
+
+    #[cfg(test)]
+    pub(crate) fn put_first_in_queues(&mut self) {
+        self.queues.put_first();
     }
 
     #[cfg(test)]
@@ -350,6 +366,7 @@ impl<R> Shard<R> {
         } else {
             self.forget();
             self.drop_departed();
+            self.note_queues(outbox);
             self.cycle(outbox);
         }
         self.is_busy()
@@ -460,8 +477,9 @@ impl<R> Shard<R> {
                 }
                 match self.users.get(owner) {
                     Some(user) => {
-                        let asked =
+                        let mut asked =
                             query::answer(user, query, &self.minutes, &self.rules, (self.now, self.kept_from.get()));
+                        self.show_queues(&mut asked);
                         self.answered(owner, asked)
                     }
                     None => Answer::Refused(Reject::UserNotFound),
@@ -497,6 +515,9 @@ impl<R> Shard<R> {
             Command::IssueKey(request) => keys::issue(user, request, rules, now, facts).map(UserAnswer::Key),
             Command::RenameKey { key, name } => {
                 keys::rename(user, key, name, now, facts).map(|()| UserAnswer::Key(key))
+            }
+            Command::ChooseRealism { key, set } => {
+                keys::choose_realism(user, key, set, rules, now, facts).map(|()| UserAnswer::Key(key))
             }
             Command::RotateKey { key, replacement, by: _ } => keys::rotate(user, key, replacement, rules, now, facts)
                 .map(|(new, until)| UserAnswer::Rotated(new, until)),
@@ -565,16 +586,32 @@ impl<R> Shard<R> {
             user.apply(fact, indexes);
             let (order, what, at) = match fact {
                 Mutation::OrderPlaced(fact::OrderPlaced { order, at, .. }) => (*order, OrderFact::Placed, *at),
-                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, fee_rate, at, .. }) => {
+                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, liquidity, fee_rate, at, .. }) => {
                     self.desk.deplete(&self.books, owner, levels);
-                    let terms = &user.order(*order).expect("a fill was applied to its order").terms;
+                    let filled = user.order(*order).expect("a fill was applied to its order");
+                    let evidence = if *liquidity == Liquidity::Taker { Evidence::Walk } else { self.evidence };
+                    let terms = &filled.terms;
+                    self.prints.lane.note_fill(self.rules.fill_of(terms).model, evidence);
+                    if !filled.is_open() {
+                        self.queues.leave(&self.books, *order);
+                    }
                     let instrument = terms.instrument;
                     self.minutes.notice(terms.wallet);
                     let resting = user.last_fill_was_resting();
                     let fee = FeeSource::of_table(*fee_rate);
                     (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty, fee }, *at)
                 }
-                Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => (*order, OrderFact::Closed, *at),
+                Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => {
+                    self.queues.leave(&self.books, *order);
+                    (*order, OrderFact::Closed, *at)
+                }
+                Mutation::QueueNoted(fact::QueueNoted { order, ahead, confidence, at, venue_at }) => {
+                    let noted = user.order(*order).expect("an order in a queue was placed");
+                    let (fill, place) =
+                        (self.rules.fill_of(&noted.terms), (*ahead, of_bps(*confidence), venue_at.unwrap_or(*at)));
+                    self.queues.enter(&self.books, noted, fill, place);
+                    continue;
+                }
                 Mutation::FillCharged(_) => {
                     // It follows its fill.
                     if let Some(OrderFact::Filled { fee, .. }) = self.notices.last_mut().map(|notice| &mut notice.what)
@@ -597,6 +634,7 @@ impl<R> Shard<R> {
             self.notices.push(Notice { user: owner, user_seq, order, what, at });
         }
         self.owes |= user.next_alert() > next_alert;
+        self.prints.lane.watch(self.queues.levels_count());
         self.ends_numbers |= numbers::are_ending(user, &self.rules);
     }
 

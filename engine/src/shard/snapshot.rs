@@ -318,11 +318,12 @@ impl User {
 
     /// Whether it has fields that the previous format cannot represent.
     fn needs_newest_format(&self) -> bool {
-        self.orders().iter().any(|order| order.terms.order_hash().is_some())
+        self.orders().iter().any(|order| order.terms.order_hash().is_some() || order.terms.fill().is_some())
             || self.fills().iter().any(|fill| fill.venue_at().is_some())
             || self.trading().backtests.is_some()
             || self.billing.is_some()
             || self.trading().alerts.is_some()
+            || self.trading().realism.is_some()
             || self.trading().departed.is_some()
     }
 }
@@ -331,6 +332,7 @@ impl User {
 const BILLING: u32 = 1;
 const ALERTS: u32 = 2;
 const BILLING_LATER: u32 = 3;
+const REALISM: u32 = 4;
 /// Before the sections whose object numbers need it.
 const PREFIXES: u32 = 8;
 /// Not parts of the digest's rest: they are in the sum of the rows. So they are the last ones, and a user has one of
@@ -457,6 +459,10 @@ pub(super) fn put_sections(user: &User, out: &mut Vec<u8>) {
         BILLING_LATER.put(out);
         billing.put_later(out);
     }
+    if let Some(realism) = &trading.realism {
+        REALISM.put(out);
+        realism.put(out);
+    }
     if !trading.prefixes.granted().is_empty() {
         PREFIXES.put(out);
         trading.prefixes.put(out);
@@ -498,6 +504,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
             BILLING => user.billing = Some(Box::new(Bytes::take(input)?)),
             ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
             BILLING_LATER => user.billing.as_mut().ok_or(CodecError::Reference)?.take_later(input)?,
+            REALISM => trading.realism = Some(Box::new(Bytes::take(input)?)),
             PREFIXES => trading.prefixes = Bytes::take(input)?,
             DEPARTED => {
                 let sum = Sum::of_bytes(&Bytes::take(input)?);
@@ -533,6 +540,10 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
         let order_of = |id| trading.order_row(id).map(|row| &trading.orders[row]);
         let requests = Requests::of_rows(remembered, order_of).ok_or(CodecError::Reference)?;
         trading.requests = Some(Box::new(requests));
+    }
+    let rests = |order| trading.order_row(order).is_some_and(|row| trading.orders[row].resting);
+    if trading.realism.as_ref().is_some_and(|realism| !realism.is_sound(|key| user.key(key).is_some(), rests)) {
+        return Err(CodecError::Reference);
     }
     if !trading.equity.is_sorted_by(|equity, next| equity.wallet < next.wallet) {
         return Err(CodecError::Reference);

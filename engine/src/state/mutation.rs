@@ -408,5 +408,23 @@ facts! {
             amount: Cash,
             at: Timestamp,
         },
+        /// The set of realism of a key: its later orders have the terms of that set.
+        KeyRealismSet {
+            key: KeyId,
+            /// Absent: the set of keys without a choice.
+            set: Option<String>,
+            at: Timestamp,
+        },
+        /// The place of a resting order in the queue of its level: when it comes to rest, then at most one per minute.
+        QueueNoted {
+            order: OrderId,
+            /// Shares of the venue before it.
+            ahead: Qty,
+            /// How sure that is.
+            confidence: Bps,
+            at: Timestamp,
+            /// The recording's time, if a recording drives the venue's clock; absent if server time does.
+            venue_at: Option<Timestamp>,
+        },
     }
 }

@@ -8,6 +8,7 @@
 //! | `backup.rs` | `POST /v1/admin/backup`: a backup of the running server |
 //! | `clock.rs` | `GET /v1/admin/clock`, `POST /v1/admin/clock/step`: the clock, and steps of a back-test with a bot |
 //! | `users.rs` | `POST /v1/admin/grants`, `…/wallets`, `…/refunds`: plans, COMPETITION wallets and payments of users |
+//! | `realism.rs` | `PUT /v1/admin/keys/{id}/realism`: the set of realism of a key |
 //! | `notices.rs` | `POST /v1/admin/notices`: a notice to one user, or to all |
 //! | `pipe.rs` | bytes from a thread that may block to a connection, and the detection of slow peers |
 //! | `deadline.rs` | how long a connection may take, before and after it has shown the token |
@@ -25,6 +26,7 @@ mod namespace;
 mod node;
 pub mod notices;
 mod pipe;
+mod realism;
 mod refusal;
 mod token;
 pub mod users;

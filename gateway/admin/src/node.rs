@@ -5,6 +5,7 @@ use crate::clock::{ClockStatus, NoStep};
 use crate::notices::Notifies;
 use crate::users::{Deed, Done, Named, NoDeed};
 use engine::id::UserId;
+use engine::realism::RealismSets;
 use engine::time::Timestamp;
 use host::moments::{StepBy, Stepped};
 use host::thread::Stop;
@@ -55,6 +56,9 @@ pub trait Node: Notifies + Send + Sync + 'static {
     /// # Errors
     /// [`NoDeed::UnknownUser`].
     fn user(&self, user: &Named) -> Result<UserId, NoDeed>;
+
+    /// The sets of realism of this server.
+    fn sets(&self) -> &RealismSets;
 
     /// Set when the server stops.
     fn stop(&self) -> &Stop;

@@ -157,6 +157,8 @@ pub struct Keys {
     /// Whether a read-only key is contained: it creates no key that may do more than itself, renames, replaces and
     /// revokes only itself, and resets no balance. Otherwise any active key manages all keys of its account.
     pub readonly_contained: bool,
+    /// Whether owners choose the realism of their keys.
+    pub realism_self_service: bool,
 }
 
 /// Accounts by JWT subject or user id; keys by id.

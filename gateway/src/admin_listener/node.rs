@@ -15,6 +15,7 @@ use edge::app::App;
 use edge::engine_client::Reply;
 use engine::command::{Answer, Command, Envelope, Query};
 use engine::id::UserId;
+use engine::realism::RealismSets;
 use engine::reject::Reject;
 use engine::shard::shard_of;
 use engine::time::Timestamp;
@@ -200,6 +201,10 @@ impl Node for ServerNode {
         user.ok_or(NoDeed::UnknownUser)
     }
 
+    fn sets(&self) -> &RealismSets {
+        &self.app.reads.rules.realism
+    }
+
     fn stop(&self) -> &Stop {
         &self.running.stop
     }
@@ -210,6 +215,7 @@ pub fn command(deed: Deed) -> Command {
     match deed {
         Deed::Grant { tier, until } => Command::SetGrant { tier, expires_at: until },
         Deed::OpenWallet { label, balance } => Command::OpenCompetition { label, balance },
+        Deed::ChooseRealism { key, set } => Command::ChooseRealism { key, set },
     }
 }
 
@@ -221,6 +227,11 @@ pub fn done(answer: Answer) -> Result<Done, NoDeed> {
     match answer {
         Answer::Done => Ok(Done::Granted),
         Answer::Wallet(wallet) => Ok(Done::Opened(wallet)),
+        Answer::Key(key) => Ok(Done::Chose(key.realism)),
+        Answer::Refused(Reject::KeyNotFound) => Err(NoDeed::UnknownKey),
+        Answer::Refused(Reject::NoRealismStore) => {
+            Ok(Done::Refused("While the server writes the previous format, realism cannot be chosen."))
+        }
         Answer::Refused(Reject::UserNotFound) => Err(NoDeed::UnknownUser),
         Answer::Refused(Reject::TooManyWallets) => {
             Ok(Done::Refused("There have been too many wallets, archived ones included; no more can be opened."))

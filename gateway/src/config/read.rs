@@ -6,7 +6,8 @@ use super::*;
 use engine::fee::FeeRounding;
 use engine::format::Formats;
 use engine::market::terms::Category;
-use engine::rules::{FeeRates, FillModel};
+use engine::realism::FillModel;
+use engine::rules::FeeRates;
 use engine::time::HOUR;
 use engine::user::Tier;
 use engine::user::billing::{BillingInterval, Product};
@@ -220,7 +221,6 @@ pub(super) fn rules(values: &Values) -> Rules {
             maker_fill_at_limit: values.boolean("flags.maker_fill_at_limit"),
         },
         formats: values.word("journal.write_formats"),
-        fill_model: values.word("realism.fill_model"),
         max_shares_per_order: Qty::from_shares(values.number("flags.max_shares_per_order")),
         quote_age_max_us: values.number::<u64>("flags.trade_quote_max_age_ms") * MILLISECOND,
         quote_age_enforced: values.boolean("flags.trade_quote_max_age_enforce"),
@@ -261,6 +261,7 @@ pub(super) fn keys(values: &Values, rules: &Rules) -> Keys {
         free_trade_since: rules.free_trade_since,
         beta_until: rules.beta_until,
         readonly_contained: values.boolean("keys.readonly_contained"),
+        realism_self_service: values.boolean("realism.self_service"),
     }
 }
 

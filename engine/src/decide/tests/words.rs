@@ -10,7 +10,8 @@ use crate::id::{InstrumentId, KeyId, MarketId, Outcome, WalletId};
 use crate::market::mutation::MarketMutation;
 use crate::market::terms::{Asset, Category, FeeSchedule, Interval, Listing, MarketState, UpDown, Venue};
 use crate::order::{EntryRoute, OrderType, Side, TimeInForce};
-use crate::rules::{FeeRates, FillModel};
+use crate::realism::{FillModel, FillTerms, RealismSet};
+use crate::rules::FeeRates;
 use crate::time::{HOUR, MILLISECOND, MINUTE, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
@@ -196,13 +197,25 @@ impl World {
             "maker_rebate" => self.rules.fees.accrues_rebates = value == "accrue",
             "beta_until" => self.rules.beta_until = Some(self.now.plus(span(value))),
             "free_trade_since" => self.rules.free_trade_since = self.now.plus(span(value)),
-            "fill_model" => {
-                let named = FillModel::ALL.into_iter().find(|model| model.name() == value);
-                self.rules.fill_model = named.expect("a model");
-            }
+            "fill_model" => self.rules.realism.set_kind_model(FillModel::named(value).expect("a model")),
+            "set" => assert!(self.rules.realism.choose_by_default(value), "no such set: {value}"),
+            "model" => self.fills(|fill| fill.model = FillModel::named(value).expect("a model")),
+            "n" => self.fills(|fill| fill.n = number(value) as u16),
+            "cancel_share" => self.fills(|fill| fill.cancel_share = Bps(number(value) as u32)),
+            "depth_share" => self.fills(|fill| fill.depth_share = Bps(number(value) as u32)),
+            "match_window_ms" => self.fills(|fill| fill.match_window_ms = number(value) as u32),
+            "half_life_s" => self.fills(|fill| fill.half_life_s = number(value) as u32),
             other => panic!("no such rule: {other}"),
         }
         String::new()
+    }
+
+    /// Keys without a choice have another set: theirs, with a change.
+    pub(super) fn fills(&mut self, change: impl FnOnce(&mut FillTerms)) {
+        let sets = &mut self.rules.realism;
+        let (mut fill, name) = (sets.chosen_by_default().fill, format!("own{}", sets.iter().count()));
+        change(&mut fill);
+        assert!(sets.add(RealismSet { name: name.as_str().into(), fill }) && sets.choose_by_default(&name), "{fill:?}");
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) mod first {
             quality: Quality,
             rounded_from: Option<String>,
         }
-        later { order_hash: None }
+        later { order_hash: None, fill: None }
     }
 
     earlier! {

@@ -13,6 +13,7 @@ use crate::fact;
 use crate::fee::FeeSource;
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::packed::{bits, has};
+use crate::realism::{FillModel, FillTerms};
 use crate::time::Timestamp;
 use crate::user::shared_rows::{Block, SharedRow, SharedRows};
 use std::sync::Arc;
@@ -68,6 +69,7 @@ pub(crate) struct Rare {
 struct Rarest {
     rounded_from: Option<Text>,
     order_hash: Option<[u8; 32]>,
+    fill: Option<FillTerms>,
 }
 
 /// Optional shares in eight bytes; the largest number stands for no value.
@@ -122,8 +124,12 @@ impl Terms {
         let rare = Rare {
             fillable: Fillable::of(quality.fillable),
             client_order_id: terms.client_order_id.as_deref().map(Text::new),
-            rarest: Rarest { rounded_from: terms.rounded_from.as_deref().map(Text::new), order_hash: terms.order_hash }
-                .boxed(),
+            rarest: Rarest {
+                rounded_from: terms.rounded_from.as_deref().map(Text::new),
+                order_hash: terms.order_hash,
+                fill: terms.fill,
+            }
+            .boxed(),
         };
         let (rare_block, rare_at) = parts((rare != Rare::NONE).then(|| rares.push(rare)));
         Terms {
@@ -188,6 +194,16 @@ impl Terms {
         self.rare()?.rarest.as_ref()?.order_hash.as_ref()
     }
 
+    /// How it fills, where its terms say it ([`crate::rules::Rules::fill_of`]).
+    pub fn fill(&self) -> Option<FillTerms> {
+        self.rare()?.rarest.as_ref()?.fill
+    }
+
+    /// Its fill model.
+    pub fn fill_model(&self) -> FillModel {
+        self.fill().unwrap_or_default().model
+    }
+
     /// Figures of the moment of placement.
     pub fn quality(&self) -> Quality {
         Quality {
@@ -224,6 +240,7 @@ impl Terms {
             quality: self.quality(),
             rounded_from: self.rounded_from().map(str::to_owned),
             order_hash: self.order_hash().copied(),
+            fill: self.fill(),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::idempotency::After;
 use super::indexes::Indexes;
 use super::position::Position;
 use super::trading::Trading;
-use super::{ApiKey, Grant, Prefix, Safeguard, User, Wallet, WalletRare, ledger, safeguard};
+use super::{ApiKey, Grant, Prefix, QueueNote, Safeguard, User, Wallet, WalletRare, ledger, safeguard};
 use crate::amount::{Cash, Qty};
 use crate::fact;
 use crate::id::{InstrumentId, KeyId, OrderId, WalletId};
@@ -168,6 +168,18 @@ impl User {
                 );
             }
             Mutation::KeyRenamed(fact::KeyRenamed { key, name, at: _ }) => self.key_mut(*key).name = boxed(name),
+            Mutation::KeyRealismSet(fact::KeyRealismSet { key, set, at: _ }) => {
+                assert!(self.key(*key).is_some(), "a key with a set was issued: key {key}");
+                self.trading_mut().change_realism(|realism| realism.choose(*key, set.as_deref()));
+            }
+            Mutation::QueueNoted(fact::QueueNoted { order, ahead, confidence, at, venue_at }) => {
+                let trading = self.trading_mut();
+                let row = trading.order_row(*order).expect("an order in a queue was placed");
+                assert!(trading.orders[row].resting, "an order in a queue rests: order {order}");
+                let (order, ahead, confidence, at) = (*order, *ahead, *confidence, *at);
+                let note = QueueNote { order, ahead, confidence, at, venue_at: (*venue_at).into() };
+                trading.change_realism(|realism| realism.note(note));
+            }
             Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at, replaced_by: _, at: _ }) => {
                 self.key_mut(*key).expires_at = Some(*expires_at).into();
             }
@@ -301,6 +313,7 @@ impl User {
             indexes.resting.remove(order);
             order.awaiting_book = false;
             trading.open.remove(row as u32);
+            trading.drop_queue_note(fact.order);
         }
         trading.push_fill(Fill::of(fact, fill_before), wallet);
         indexes.rows.fills += 1;
@@ -374,7 +387,9 @@ impl User {
         order.close(reason, at);
         if std::mem::replace(&mut order.resting, false) {
             indexes.resting.remove(order);
+            let id = order.id;
             trading.open.remove(row as u32);
+            trading.drop_queue_note(id);
         }
         if !qty.is_zero() {
             move_reserved(trading, wallet, instrument, qty, Qty::ZERO);

@@ -47,6 +47,9 @@ impl User {
             alerts.set_back(at);
         }
         trading.set_tallies_back(at);
+        if let Some(realism) = &mut trading.realism {
+            realism.set_back(at);
+        }
         trading.equity.iter_mut().for_each(|equity| equity.set_back(at.hour()));
         trading.resets.iter_mut().for_each(|(_, reset_at)| *reset_at = (*reset_at).min(at));
     }

@@ -253,6 +253,8 @@ impl Code {
             Reject::KeyNotFound => Code::KeyNotFound,
             Reject::SandboxLimit | Reject::MainResetsSpent | Reject::ResetNeedsPlan => Code::UpgradeRequired,
             Reject::ResetCoolsDown { .. } => Code::Http429,
+            Reject::UnknownRealism => Code::ValidationFailed,
+            Reject::NoRealismStore => Code::Http503,
             Reject::KeyExpiring
             | Reject::TooManySafeguards
             | Reject::WrongWalletKind

@@ -69,6 +69,7 @@ impl Settings {
                 free_trade_since: engine::rules::Rules::default().free_trade_since,
                 beta_until: None,
                 readonly_contained: false,
+                realism_self_service: true,
             },
             access: Access { allowlist: Vec::new(), flagged: Vec::new(), disabled_keys: Vec::new() },
             export: Export { max_rows: 100_000 },

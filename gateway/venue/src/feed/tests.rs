@@ -14,7 +14,8 @@ use crate::testing::listing;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookSide, Books};
 use engine::command::{
-    Answer, Command, CreateUser, Placement, PlacementTerms, Query, RequestedPrice, Size, Sweeps, Wallets,
+    Answer, Command, CreateUser, IssueKey, Placement, PlacementTerms, Query, RequestedPrice, Secret, Size, Sweeps,
+    Wallets,
 };
 use engine::directory::Directory;
 use engine::fact;

@@ -12,6 +12,7 @@ use crate::mutation::earlier::first as earlier;
 use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
 };
+use crate::realism::{FillModel, FillTerms};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
@@ -244,6 +245,18 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         }),
         Mutation::RebateAccrued(fact::RebateAccrued { trade: TradeId(dice.next()), wallet, amount: cash(dice), at }),
         Mutation::RebatePaid(fact::RebatePaid { wallet, amount: cash(dice), at }),
+        Mutation::KeyRealismSet(fact::KeyRealismSet {
+            key,
+            set: key.0.is_multiple_of(2).then(|| "thin".to_owned()),
+            at,
+        }),
+        Mutation::QueueNoted(fact::QueueNoted {
+            order,
+            ahead: Qty(wallet.0),
+            confidence: Bps(at.0 as u32),
+            at,
+            venue_at: order.0.is_multiple_of(2).then_some(Timestamp(key.0)),
+        }),
     ]
 }
 
@@ -346,7 +359,7 @@ pub(crate) fn listing(dice: &mut Dice) -> Listing {
 
 fn terms(dice: &mut Dice) -> OrderTerms {
     use TimeInForce::{Fak, Fok, Gtc, Gtd, Ioc};
-    OrderTerms {
+    let mut terms = OrderTerms {
         wallet: WalletId(dice.next()),
         key: KeyId(dice.next()),
         instrument: InstrumentId(dice.next() as u32),
@@ -375,7 +388,15 @@ fn terms(dice: &mut Dice) -> OrderTerms {
         },
         rounded_from: dice.maybe(Dice::text),
         order_hash: dice.maybe(|dice| [dice.next() as u8; 32]),
-    }
+        fill: None,
+    };
+    // Of a drawn value: the values that are drawn later stay.
+    terms.fill = terms.order_hash.map(|[byte, ..]| FillTerms {
+        model: FillModel::ALL[usize::from(byte) % FillModel::ALL.len()],
+        cancel_share: Bps(byte.into()),
+        ..FillTerms::KIND
+    });
+    terms
 }
 
 fn moment(dice: &mut Dice) -> Timestamp {
@@ -506,7 +527,9 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
                 let fact: Mutation = check(version, &bytes, line);
                 assert_eq!(fact.name(), name);
                 match &fact {
-                    Mutation::OrderPlaced(placed) if version < VERSION => assert_eq!(placed.terms.order_hash, None),
+                    Mutation::OrderPlaced(placed) if version < VERSION => {
+                        assert_eq!((placed.terms.order_hash, placed.terms.fill), (None, None));
+                    }
                     Mutation::OrderFilled(filled) if version < VERSION => assert_eq!(filled.venue_at, None),
                     _ => {}
                 }
@@ -610,7 +633,7 @@ fn is_later(fact: &Mutation) -> bool {
 fn without_later(fact: Mutation) -> Mutation {
     match fact {
         Mutation::OrderPlaced(mut placed) => {
-            placed.terms.order_hash = None;
+            (placed.terms.order_hash, placed.terms.fill) = (None, None);
             placed.into()
         }
         Mutation::OrderFilled(filled) => fact::OrderFilled { venue_at: None, ..filled }.into(),

@@ -11,6 +11,7 @@ use crate::mutation::packed::{
 };
 use crate::order::text::Text;
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, TimeInForce};
+use crate::realism::{FillModel, FillTerms};
 use crate::time::Timestamp;
 use crate::user::shared_rows::SharedRows;
 
@@ -216,12 +217,17 @@ impl Packed for Order {
 
 impl Rare {
     fn pack(&self, packer: &mut Packer) {
-        const NONE: &Rarest = &Rarest { rounded_from: None, order_hash: None };
+        const NONE: &Rarest = &Rarest { rounded_from: None, order_hash: None, fill: None };
         let Rare { fillable, client_order_id, rarest } = self;
-        let Rarest { rounded_from, order_hash } = rarest.as_deref().unwrap_or(NONE);
+        let Rarest { rounded_from, order_hash, fill } = rarest.as_deref().unwrap_or(NONE);
         let fillable = fillable.get();
-        let shown = [fillable.is_some(), client_order_id.is_some(), rounded_from.is_some(), order_hash.is_some()];
-        packer.byte(bits(shown));
+        packer.byte(bits([
+            fillable.is_some(),
+            client_order_id.is_some(),
+            rounded_from.is_some(),
+            order_hash.is_some(),
+            fill.is_some(),
+        ]));
         if let Some(qty) = fillable {
             packer.number(qty.0);
         }
@@ -231,6 +237,12 @@ impl Rare {
         if let Some(hash) = order_hash {
             packer.output().extend_from_slice(hash);
         }
+        if let Some(FillTerms { model, n, cancel_share, depth_share, match_window_ms, half_life_s }) = fill {
+            packer.byte(*model as u8);
+            for number in [(*n).into(), cancel_share.0, depth_share.0, *match_window_ms, *half_life_s] {
+                packer.number(number.into());
+            }
+        }
     }
 
     fn unpack(input: &mut &[u8]) -> Result<Rare, CodecError> {
@@ -239,8 +251,20 @@ impl Rare {
         let client_order_id = if has(shown, 1) { Some(Text::new(take_text(input)?)) } else { None };
         let rounded_from = if has(shown, 2) { Some(Text::new(take_text(input)?)) } else { None };
         let order_hash = if has(shown, 3) { Some(take_bytes(input)?) } else { None };
-        Ok(Rare { fillable, client_order_id, rarest: Rarest { rounded_from, order_hash }.boxed() })
+        let fill = if has(shown, 4) { Some(take_fill(input)?) } else { None };
+        Ok(Rare { fillable, client_order_id, rarest: Rarest { rounded_from, order_hash, fill }.boxed() })
     }
+}
+
+fn take_fill(input: &mut &[u8]) -> Result<FillTerms, CodecError> {
+    Ok(FillTerms {
+        model: FillModel::of_number(take_byte(input)?)?,
+        n: take_small(input)?,
+        cancel_share: Bps(take_small(input)?),
+        depth_share: Bps(take_small(input)?),
+        match_window_ms: take_small(input)?,
+        half_life_s: take_small(input)?,
+    })
 }
 
 /// Bit of a fill's first byte: it has the recording's time, as its last field.
@@ -376,7 +400,15 @@ mod tests {
             (terms.post_only, terms.marketable, terms.warnings) = (at == 0, at == 1, bits([at > 1, at == 1]));
             let client_order_id = (at > 0).then(|| Text::new("é雨"));
             let rounded_from = (at > 0).then(|| Text::new(""));
-            let rarest = Rarest { rounded_from, order_hash: (at > 1).then_some([0x5a; 32]) }.boxed();
+            let fill = (at > 0).then_some(FillTerms {
+                model: FillModel::QueueProb,
+                n: at as u16,
+                cancel_share: Bps(at as u32),
+                depth_share: Bps(u32::MAX),
+                match_window_ms: 0,
+                half_life_s: at as u32,
+            });
+            let rarest = Rarest { rounded_from, order_hash: (at > 1).then_some([0x5a; 32]), fill }.boxed();
             let rare = Rare { fillable: Fillable(at), client_order_id, rarest };
             (terms.rare_block, terms.rare_at) = parts((at != 1).then(|| rares.push(rare)));
             orders.push(order);

@@ -161,7 +161,14 @@ const DIALECT: Param = Param::query(
     Schema::Word(&["plain", "strict"]),
     "Types of the rows. Default: strict for clients of the venue's kind, else plain.",
 );
-const LOOKUP: [Param; 1] = [DIALECT];
+const LOOKUP: [Param; 2] = [DIALECT, QUEUE];
+
+/// Rows of orders have more fields.
+const QUEUE: Param = Param::query(
+    "queue",
+    Schema::Word(&["1"]),
+    "1: rows have `fill_model`, and those of orders in a queue `queue_ahead`, `queue_total` and `queue_confidence`.",
+);
 
 const MARKET: Param = Param::query("market", TEXT, "Condition id; of an unknown market there are no rows.");
 const ASSET: Param = Param::query("asset_id", TEXT, "Token id; of an unknown token there are no rows.");
@@ -171,7 +178,7 @@ const NEXT_CURSOR: Param = Param::query("next_cursor", TEXT, "`next_cursor` of t
 const CURSOR: Param = Param::query("cursor", TEXT, "The same, and wins.");
 const LIMIT: Param = Param::query("limit", Schema::Integer { min: 1, max: 500 }, "Default 100.");
 
-const ORDER_FILTER: [Param; 11] = [
+const ORDER_FILTER: [Param; 12] = [
     Param::query("id", TEXT, "Only this order: hexadecimal or decimal."),
     MARKET,
     ASSET,
@@ -203,6 +210,7 @@ const ORDER_FILTER: [Param; 11] = [
     LIMIT,
     WALLET_OF_ORDERS,
     DIALECT,
+    QUEUE,
 ];
 const TRADE_FILTER: [Param; 10] = [
     Param::query("id", TEXT, "Only this trade."),

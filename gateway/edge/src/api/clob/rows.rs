@@ -2,7 +2,8 @@
 
 use super::ids::{self, ORDER_EXAMPLE, OrderIds};
 use super::words::{self, PlainStatus, StrictStatus, VenueOrderType};
-use crate::api::orders::view::{Texts, fill_price};
+use crate::api::orders::records::RestingFillModel;
+use crate::api::orders::view::{Texts, confidence, fill_price};
 use crate::api::orders::words::{self as native, FeeSourceName, LiquidityName, SideName};
 use crate::http::call::Call;
 use crate::http::dialect::Dialect;
@@ -54,6 +55,10 @@ record! {
         transaction_hash: () = ();
         trader_side: () = ();
         fee_rate_bps: () = ();
+        fill_model: Option<RestingFillModel> = None, "With `queue`: as in native reads.", skip_serializing_if;
+        queue_ahead: Option<Quantity> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
+        queue_total: Option<Quantity> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
+        queue_confidence: Option<String> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
     }
 
     /// An order row in the strict dialect.
@@ -66,6 +71,10 @@ record! {
         expiration: Digits = Digits(0), "Unix seconds; 0: none.";
         created_at: u64 = 1_793_871_202;
         associate_trades: Vec<Digits> = Vec::new(), "Ids of its trades, oldest first; in a list the newest 100 at most.";
+        fill_model: Option<RestingFillModel> = None, "With `queue`: as in native reads.", skip_serializing_if;
+        queue_ahead: Option<Quantity> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
+        queue_total: Option<Quantity> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
+        queue_confidence: Option<String> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
     }
 
     // A fill: the first fields of every row and event of a trade.
@@ -153,6 +162,8 @@ pub struct Rows<'a> {
     account: Option<(String, String)>,
     /// Strict trades are `CONFIRMED`.
     confirmed: bool,
+    /// Orders show their fill model and their places in queues.
+    shows_queue: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -165,18 +176,24 @@ impl<'a> Rows<'a> {
             dialect,
             account: dialect.is_strict().then(|| (ids::owner(call), ids::address(call.caller().user))),
             confirmed: call.front().settings.compat.confirmed_trades,
+            shows_queue: call.query().get("queue") == Some("1"),
         }
     }
 
     /// One order with its newest trades, up to this count.
     pub fn order(&self, view: &OrderView, trades_max: usize) -> OrderRow<'_> {
-        let order = &view.order;
+        let (order, terms_of) = (&view.order, &view.order.terms);
         let terms = OrderTerms::new(&self.ids, order, &Texts::of(self.catalog, order.terms.instrument));
         let status = words::status(order, self.dialect);
         let expiration = order.terms.expiration().map_or(0, Timestamp::secs);
         let created_at = order.created_at.secs();
         let trades = &view.fills[view.fills.len().saturating_sub(trades_max)..];
         let associate_trades = trades.iter().map(|fill| Digits(fill.id.0)).collect();
+        let fill_model = self.shows_queue.then(|| terms_of.fill_model().name().into());
+        let queue = view.queue.filter(|_| self.shows_queue);
+        let queue_ahead = queue.map(|queue| queue.ahead.into());
+        let queue_total = queue.and_then(|queue| queue.total).map(Into::into);
+        let queue_confidence = queue.map(confidence);
         match &self.account {
             None => OrderRow::Plain(VenueOrder {
                 terms,
@@ -190,6 +207,10 @@ impl<'a> Rows<'a> {
                 transaction_hash: (),
                 trader_side: (),
                 fee_rate_bps: (),
+                fill_model,
+                queue_ahead,
+                queue_total,
+                queue_confidence,
             }),
             Some((owner, address)) => OrderRow::Strict(StrictVenueOrder {
                 terms,
@@ -199,6 +220,10 @@ impl<'a> Rows<'a> {
                 expiration: Digits(expiration),
                 created_at,
                 associate_trades,
+                fill_model,
+                queue_ahead,
+                queue_total,
+                queue_confidence,
             }),
         }
     }

@@ -3,7 +3,7 @@
 //! | Data | previous | newest |
 //! |---|---|---|
 //! | facts of a journal record | 1; 2 with `Restored`, 3 with `ClockSetBack` | 4 |
-//! | snapshot | 4 | 5; 6 when orders or positions have left memory, or history was cut |
+//! | snapshot | 4 | 5; 6 when orders or positions have left memory, history was cut, or addresses were declared |
 //! | market state in a snapshot | 1, which names no version | 2 |
 //!
 //! A state is written in snapshot format 6 only if it needs it: without rows that have left, the bytes are those of

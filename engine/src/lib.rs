@@ -27,6 +27,7 @@
 //! | [`mod@format`] | formats of journal and snapshot, and which of them a process writes |
 //! | [`describe`] | names, types and meanings of journaled fields, for `log export` and the reference |
 //! | [`print`](mod@print) | trades of the venue on their way to resting orders |
+//! | [`rehearsal`] | findings of a rehearsal of the venue's checks, and declared addresses |
 //! | [`mark`] | the value of a share at a moment |
 //! | [`directory`] | key hash → user, read without a lock |
 //! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
@@ -58,6 +59,7 @@ pub mod mark;
 pub mod market;
 pub mod notice;
 pub mod print;
+pub mod rehearsal;
 pub mod reject;
 pub mod ring;
 pub mod rules;

@@ -18,6 +18,7 @@ use crate::amount::TickSize;
 use crate::bytes::{Bytes, CodecError, leaf, put_list, take_list};
 use crate::fact;
 use crate::id::MarketId;
+use crate::rehearsal::DeclaredAddress;
 use crate::time::{Timestamp, UtcDay};
 use ahash::AHashMap;
 use mutation::MarketMutation;
@@ -51,12 +52,13 @@ impl Market {
     }
 }
 
-/// All markets, the position reached in each tape, and from when on history is kept.
+/// All markets, the position reached in each tape, from when on history is kept, and declared addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Markets {
     markets: Vec<Market>,
     tapes: BTreeMap<[u8; 32], Timestamp>,
     history_from: UtcDay,
+    addresses: BTreeMap<[u8; 20], DeclaredAddress>,
     // Derived:
     conditions: AHashMap<String, MarketId>,
     /// Unresolved markets with an end date in the future.
@@ -111,6 +113,16 @@ impl Markets {
     /// The first day that is kept of what has left memory: what ended before it is not shown. Day 0: everything is kept.
     pub fn history_from(&self) -> UtcDay {
         self.history_from
+    }
+
+    /// What administrators declared about addresses, in the order of these.
+    pub fn addresses(&self) -> impl Iterator<Item = (&[u8; 20], &DeclaredAddress)> {
+        self.addresses.iter()
+    }
+
+    /// Whether there is anything that came with snapshot format 6.
+    pub(crate) fn needs_newest_format(&self) -> bool {
+        self.history_from != UtcDay(0) || !self.addresses.is_empty()
     }
 }
 
@@ -264,6 +276,9 @@ impl Markets {
             MarketMutation::HistoryCut(fact::HistoryCut { day, .. }) => {
                 self.history_from = self.history_from.max(UtcDay(*day));
             }
+            MarketMutation::AddressDeclared(fact::AddressDeclared { address, declared, .. }) => {
+                self.addresses.insert(*address, *declared);
+            }
         }
     }
 
@@ -341,8 +356,8 @@ pub(crate) fn take_version(bytes: &[u8]) -> Result<(u16, &[u8]), CodecError> {
 
 /// Snapshot bytes: equal states have equal bytes, with any history.
 impl Markets {
-    /// Appends all markets, tapes and the first day of the history to `out`: these bytes are in the digest. While
-    /// everything is kept, the day takes no byte.
+    /// Appends all markets, tapes, the first day of the history and the declared addresses to `out`: these bytes are in
+    /// the digest. What comes after the tapes takes no byte while everything is kept and nothing is declared.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_list(self.markets.len(), self.markets.iter(), out);
         (self.tapes.len() as u64).put(out);
@@ -350,8 +365,15 @@ impl Markets {
             tape.put(out);
             reached.put(out);
         }
-        if self.history_from != UtcDay(0) {
+        if self.needs_newest_format() {
             self.history_from.put(out);
+        }
+        if !self.addresses.is_empty() {
+            (self.addresses.len() as u64).put(out);
+            for (address, declared) in &self.addresses {
+                address.put(out);
+                declared.put(out);
+            }
         }
     }
 
@@ -368,7 +390,13 @@ impl Markets {
         }
         if !bytes.is_empty() {
             markets.history_from = Bytes::take(&mut bytes)?;
-            if markets.history_from == UtcDay(0) || !bytes.is_empty() {
+            let count = if bytes.is_empty() { 0 } else { u64::take(&mut bytes)? };
+            for _ in 0..count {
+                let (address, declared) = (Bytes::take(&mut bytes)?, Bytes::take(&mut bytes)?);
+                markets.addresses.insert(address, declared);
+            }
+            // What is not there takes no byte.
+            if !markets.needs_newest_format() || !bytes.is_empty() {
                 return Err(CodecError::Rest);
             }
         }

@@ -5,6 +5,7 @@ use crate::amount::TickSize;
 use crate::describe::facts;
 use crate::id::MarketId;
 use crate::market::terms::{Listing, MarketState, Resolution};
+use crate::rehearsal::DeclaredAddress;
 use crate::time::Timestamp;
 
 facts! {
@@ -69,6 +70,13 @@ facts! {
         /// memory are not shown any more, with their fills and requests. The latest day counts. Since format 4.
         HistoryCut {
             day: u32,
+            at: Timestamp,
+        },
+        /// An administrator declared what an address is, and what the exchanges may spend of it. The latest declaration
+        /// counts. Since format 4.
+        AddressDeclared {
+            address: [u8; 20],
+            declared: DeclaredAddress,
             at: Timestamp,
         },
     }

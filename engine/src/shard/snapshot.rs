@@ -30,7 +30,7 @@ use crate::id::{OBJECT_BITS, UserId, object_number};
 use crate::market::{self, Markets};
 use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
 use crate::order::{Fill, Order};
-use crate::time::{Timestamp, UtcDay};
+use crate::time::Timestamp;
 use crate::user::facts::{Fact, Facts};
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
@@ -118,7 +118,7 @@ fn write_upto(
     let mut users: Vec<&User> = shards.iter().flat_map(|users| users.unordered()).collect();
     users.sort_unstable_by_key(|user| user.id);
     let has_left = departed_upto != 0 || users.iter().any(|user| user.departed().is_some());
-    let version = if has_left || markets.history_from() != UtcDay(0) {
+    let version = if has_left || markets.needs_newest_format() {
         VERSION
     } else if formats.is_newest() || users.iter().any(|user| user.needs_newest_format()) {
         VERSION_ALL_ROWS
@@ -199,7 +199,7 @@ fn read_parts(
     digested(markets);
     state.markets = Markets::decode(markets).map_err(SnapshotError::Markets)?;
     state.markets.encode(&mut again);
-    if again != markets || (version != VERSION && state.markets.history_from() != UtcDay(0)) {
+    if again != markets || (version != VERSION && state.markets.needs_newest_format()) {
         return Err(SnapshotError::Again);
     }
     let users_count = read_u64(input)?;

@@ -11,6 +11,7 @@ use crate::amount::{Bps, Cash, Price, Qty};
 use crate::describe::facts;
 use crate::id::{KeyId, OrderId, PositionId, TradeId, WalletId};
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
+use crate::rehearsal::{Class, Diagnosis, Rule};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
@@ -378,6 +379,20 @@ facts! {
         /// The address of a user that had none.
         EmailNoted {
             email: String,
+            at: Timestamp,
+        },
+        /// What a rehearsal of the venue's checks found in signed orders of a key (gateway/docs/rehearsal.md), about once
+        /// a minute for each rule and class. It changes nothing.
+        StrictFound {
+            key: KeyId,
+            rule: Rule,
+            class: Class,
+            /// That of the last order.
+            diagnosis: Diagnosis,
+            /// Orders since the fact before it.
+            count: u32,
+            /// The last one of them that has a row.
+            order: Option<OrderId>,
             at: Timestamp,
         },
     }

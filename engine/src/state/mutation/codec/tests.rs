@@ -1,5 +1,6 @@
 use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, TickSize};
+use crate::describe::Words as _;
 use crate::fact;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, WalletId};
 use crate::market::mutation::MarketMutation;
@@ -9,6 +10,7 @@ use crate::mutation::earlier::first as earlier;
 use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
 };
+use crate::rehearsal::{AddressKind, Class, DeclaredAddress, Diagnosis, Rule};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
@@ -232,6 +234,15 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         }),
         Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
         Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
+        Mutation::StrictFound(fact::StrictFound {
+            key,
+            rule: dice.pick(Rule::ALL),
+            class: dice.pick(Class::ALL),
+            diagnosis: dice.pick(Diagnosis::ALL),
+            count: small(dice),
+            order: dice.maybe(|dice| OrderId(dice.next())),
+            at,
+        }),
     ]
 }
 
@@ -282,6 +293,16 @@ fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
         MarketMutation::Restored(fact::Restored { instance: [0xa5; 16], parent: [0x5a; 16], lsn: 41, at }),
         MarketMutation::ClockSetBack(fact::ClockSetBack { from: Timestamp(0x0123_4567_89ab_cdef), at }),
         MarketMutation::HistoryCut(fact::HistoryCut { day: 0x0102_0304, at }),
+        MarketMutation::AddressDeclared(fact::AddressDeclared {
+            address: [dice.next() as u8; 20],
+            declared: DeclaredAddress {
+                kind: dice.pick(AddressKind::ALL),
+                owner: dice.maybe(|dice| [dice.next() as u8; 20]),
+                exchange: dice.chance(50),
+                neg_risk: dice.chance(50),
+            },
+            at,
+        }),
     ]
 }
 
@@ -447,12 +468,12 @@ fn the_newest_format_has_the_golden_bytes() {
     assert!(named(Mutation::KINDS) && named(MarketMutation::KINDS), "each fact has its lines");
 }
 
-/// The journal format of a line of a golden file: three facts have their own format.
+/// The journal format of a line of a golden file: four facts have their own format.
 fn format_of(name: &str, file: u16) -> u16 {
     match (name, file) {
         ("Restored", VERSION_FIRST) => VERSION_RESTORED,
         ("ClockSetBack", VERSION_FIRST) => VERSION_SET_BACK,
-        ("HistoryCut", VERSION_FIRST) => VERSION,
+        ("HistoryCut" | "AddressDeclared", VERSION_FIRST) => VERSION,
         _ => file,
     }
 }
@@ -493,8 +514,8 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
         }
     }
     println!("golden facts: {cases}");
-    // The last one is about markets: that history was cut.
-    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 1;
+    // The last two are about markets: that history was cut, and what an address is.
+    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 2;
     assert_eq!(cases, GOLDEN.len() * 2 * (Mutation::KINDS.len() + MarketMutation::KINDS.len()) - 2 * later);
 }
 

@@ -242,6 +242,7 @@ impl World {
                 census: Default::default(),
             },
             published,
+            rehearsal: Arc::default(),
             billing,
             moments: None,
         };

@@ -54,6 +54,7 @@ mod place;
 mod prices_history;
 mod refusal_log;
 mod refuse;
+mod rehearsal;
 mod reset;
 mod routes;
 mod secrets;

@@ -240,7 +240,7 @@ impl Subject<'_, '_> {
         match self.terms.time_in_force {
             TimeInForce::Gtd => self.terms.expiration.is_some_and(|at| at > self.now.plus(GTD_AHEAD_US)),
             _ => match self.signed.get("expiration") {
-                None => true,
+                None | Some(Value::Null) => true,
                 Some(Value::Text(text)) => text == "0",
                 Some(Value::Number(text)) => *text == "0",
                 Some(_) => false,

@@ -157,7 +157,7 @@ mod tests {
             (named, r#"{"kind":"eoa"}"#.to_owned(), of(AddressKind::Eoa, None, false, false)),
             (
                 named,
-                format!(r#"{{"kind":"eoa","owner":null,"allow":{{"exchange":true}}}}"#),
+                r#"{"kind":"eoa","owner":null,"allow":{"exchange":true}}"#.to_owned(),
                 of(AddressKind::Eoa, None, true, false),
             ),
             (

@@ -72,6 +72,7 @@ pub const ROUTES: &[Route] = &joined::<{ OWN.len() + constants::TRADING.len() }>
 const OWN: &[Route] = &[
     Route::post("/v1/order", "place_signed_order")
         .about("Place one signed order.")
+        .is_rehearsed()
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)

@@ -116,7 +116,6 @@ impl<'c> Rehearsal<'c> {
         let instrument = terms.instrument?;
         let market = reads.catalog.of_instrument(instrument)?;
         let subject = Subject {
-            body: request.body(),
             signed,
             amounts,
             terms,

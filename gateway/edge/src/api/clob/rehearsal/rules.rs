@@ -27,8 +27,6 @@ const AMOUNT_DECIMALS: u32 = 6;
 
 /// One order as it was sent, and what this server knows of its sender and its market.
 pub struct Subject<'a, 'v> {
-    /// The order with its options.
-    pub body: &'a Value<'v>,
     /// The object that was signed.
     pub signed: &'a Value<'v>,
     pub amounts: Amounts,

@@ -11,7 +11,7 @@ use engine::order::Side;
 use engine::rehearsal::Rule;
 use wire::{decimal, write};
 
-pub const ORDER_VERSION_MISMATCH: &str = "order_version_mismatch";
+const ORDER_VERSION_MISMATCH: &str = "order_version_mismatch";
 const OWNER: &str = "the order owner has to be the owner of the API KEY";
 const SIGNATURE: &str = "invalid signature";
 const SIGNER: &str = "the order signer address has to be the address of the API KEY";

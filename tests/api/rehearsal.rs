@@ -315,7 +315,7 @@ fn declare(world: &World, address: &str, body: &Value) -> Response {
     Client::new(admin).send(&request.header("Authorization", &format!("Bearer {token}")))
 }
 
-/// What an administrator declares is used at once, is in the log, and is left after restarts.
+/// What an administrator declares is used immediately, is in the log, and is left after restarts.
 #[test]
 fn declared_addresses_are_kept() {
     let cases = Cases::of("declared addresses");

@@ -93,7 +93,7 @@ def main():
     fine = builder.build_market_order(market(UNQUOTED, BUY, 10, 0.645), options)
     add("market BUY at a fine tick", fine, "FOK", False, 2, "S09")
     if len(sys.argv) > 2:
-        printed = subprocess.run(sys.argv[2:], check=True, capture_output=True).stdout
+        printed = subprocess.run([*sys.argv[2:], json.dumps(first)], check=True, capture_output=True).stdout
         orders.extend(json.loads(printed))
     json.dump({"wallets": known, "orders": orders}, sys.stdout, indent=1, sort_keys=True)
     print()

@@ -16,7 +16,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use hyper::header::HeaderName;
 use sha2::Sha256;
 
-/// Nonces for which clients make keys: they begin at 0.
+/// Nonces for which keys are recognised: clients begin at 0.
 const NONCES: u64 = 8;
 /// How far from now the time of a request may be.
 const TIME_WITHIN_SECS: u64 = 60;

@@ -487,7 +487,7 @@ fn rows() -> Vec<Row> {
         balance.0,
         balance.1,
     ));
-    // The only finding of an order of the second generation, with whatever signature.
+    // The only finding of an order of the second generation, with any signature.
     rows.push((
         "the first profile",
         "profile = \"2026-03-30\"\n",
@@ -711,9 +711,9 @@ fn hostile_signatures_and_numbers_are_refused() {
     ];
     let fields =
         ["salt", "maker", "signer", "signatureType", "timestamp", "metadata", "builder", "expiration", "signature"];
+    let stage = Stage::new("rehearse = \"enforce\"\n");
     for field in fields {
         for value in &hostile {
-            let stage = Stage::new("rehearse = \"enforce\"\n");
             let mut body = body(&stage.key);
             body["order"][field] = value.clone();
             let answer = stage.send("/v1/order", &body);

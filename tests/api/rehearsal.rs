@@ -154,10 +154,7 @@ fn broken(trader: &mut Trader, market: &Market) -> Vec<(Value, Option<(&'static 
         ),
         (tick, Some(("S10", "INVALID_ORDER_MIN_TICK_SIZE", "breaks minimum tick size rule: 0.01"))),
         (small, Some(("S10", "INVALID_ORDER_MIN_SIZE", "lower than the minimum: 5"))),
-        (
-            budget,
-            Some(("S11", "MARKETABLE_MIN", "invalid amount for a marketable BUY order ($0.5), min size: $1")),
-        ),
+        (budget, Some(("S11", "MARKETABLE_MIN", "invalid amount for a marketable BUY order ($0.5), min size: $1"))),
     ]
 }
 
@@ -256,7 +253,10 @@ fn enforce_refuses_what_the_venue_refuses() {
     let other = doctor(&world, &["--key", "1"]);
     assert_eq!((other.status.code(), at(&report(&other), "/sent")), (Some(0), &json!(0)), "{other:?}");
     let all = doctor(&world, &["--since", "7d"]);
-    assert_eq!((at(&report(&all), "/findings"), at(&report(&all), "/sent")), (at(&shown, "/findings"), at(&shown, "/sent")));
+    assert_eq!(
+        (at(&report(&all), "/findings"), at(&report(&all), "/sent")),
+        (at(&shown, "/findings"), at(&shown, "/sent"))
+    );
     for wrong in [&["--since", "1"][..], &["--since", "h"], &["--key", "x"], &["--venue", "polymarket"]] {
         assert_eq!(doctor(&world, wrong).status.code(), Some(2), "{wrong:?}");
         cases.one();
@@ -336,7 +336,8 @@ fn declared_addresses_are_kept() {
         cases.one();
     }
     let body = json!({"kind": "eoa", "owner": null, "allow": {"exchange": true}});
-    let expected = json!({"address": address, "kind": "eoa", "owner": null, "allow": {"exchange": true, "neg_risk": false}});
+    let expected =
+        json!({"address": address, "kind": "eoa", "owner": null, "allow": {"exchange": true, "neg_risk": false}});
     assert_eq!(declare(&world, &address, &body).expect(200), expected);
     for is_restarted in [false, true] {
         if is_restarted {

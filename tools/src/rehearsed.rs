@@ -75,7 +75,11 @@ impl Rehearsed {
     /// The log cannot be read, or the venue would refuse an order.
     pub fn run(&self, dir: &Path) -> Result<(), Failure> {
         let report = Report::read(dir, self.since, self.key.map(KeyId))?;
-        if self.json { print_line(report.json()) } else { report.lines().iter().for_each(print_line) }
+        if self.json {
+            print_line(report.json())
+        } else {
+            report.lines().iter().for_each(print_line)
+        }
         let refused = report.orders.get(&Class::Refused).copied().unwrap_or(0);
         match refused {
             0 => Ok(()),
@@ -126,7 +130,8 @@ impl Report {
             *self.orders.entry(class).or_default() += u64::from(count);
             return;
         }
-        let row = self.rows.entry((rule, class)).or_insert(Row { count: 0, first: at, last: at, key, order, diagnosis });
+        let row =
+            self.rows.entry((rule, class)).or_insert(Row { count: 0, first: at, last: at, key, order, diagnosis });
         row.count += u64::from(count);
         (row.last, row.key, row.diagnosis) = (at, key, diagnosis);
         row.order = order.or(row.order);
@@ -158,12 +163,7 @@ impl Report {
         for ((rule, class), row) in &self.rows {
             let (asks, cure) = about(*rule);
             let order = row.order.map(|order| format!(", order {}", order.0)).unwrap_or_default();
-            lines.push(format!(
-                "{} {} {}: {asks}",
-                Rule::NAMES[*rule as usize],
-                word(*class),
-                row.count
-            ));
+            lines.push(format!("{} {} {}: {asks}", Rule::NAMES[*rule as usize], word(*class), row.count));
             lines.push(format!(
                 "    first {}, last {}, key {}{order}",
                 ts_text(row.first),
@@ -196,10 +196,11 @@ impl Report {
                 })
             })
             .collect();
-        let classes: serde_json::Map<String, Value> = [Class::Clean, Class::Unverifiable, Class::Depends, Class::Refused]
-            .into_iter()
-            .map(|class| (word(class).to_owned(), self.orders.get(&class).copied().unwrap_or(0).into()))
-            .collect();
+        let classes: serde_json::Map<String, Value> =
+            [Class::Clean, Class::Unverifiable, Class::Depends, Class::Refused]
+                .into_iter()
+                .map(|class| (word(class).to_owned(), self.orders.get(&class).copied().unwrap_or(0).into()))
+                .collect();
         json!({
             "since": self.since.map(ts_text),
             "sent": self.sent(),

@@ -83,8 +83,7 @@ impl Declaration {
             None => (false, false),
             Some(allow @ Value::Object(_)) => {
                 let mut allow = Body::new(allow);
-                let [exchange, neg_risk] =
-                    ["exchange", "neg_risk"].map(|name| allow.boolean(name).unwrap_or(false));
+                let [exchange, neg_risk] = ["exchange", "neg_risk"].map(|name| allow.boolean(name).unwrap_or(false));
                 if !allow.problems.is_empty() {
                     body.problems.add("body", "allow", "value_error", allow.problems.message());
                 }
@@ -137,7 +136,8 @@ mod tests {
 
     #[test]
     fn a_declaration_names_an_address_and_what_it_is() {
-        let (named, owner) = ("0x00000000000000000000000000000000000000Aa", "0x000000000000000000000000000000000000000b");
+        let (named, owner) =
+            ("0x00000000000000000000000000000000000000Aa", "0x000000000000000000000000000000000000000b");
         let mut own = [0; 20];
         own[19] = 0xaa;
         let mut other = [0; 20];

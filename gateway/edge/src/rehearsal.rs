@@ -103,11 +103,9 @@ impl Rehearsal {
     pub fn counted(&self) -> Vec<([(&'static str, &'static str); 2], u64)> {
         let mut rows = Vec::new();
         for (rule, name) in Rule::ALL.iter().zip(Rule::NAMES).filter(|(rule, _)| **rule != Rule::Orders) {
-            for (class, word) in [
-                (Class::Unverifiable, "unverifiable"),
-                (Class::Depends, "depends"),
-                (Class::Refused, "refused"),
-            ] {
+            for (class, word) in
+                [(Class::Unverifiable, "unverifiable"), (Class::Depends, "depends"), (Class::Refused, "refused")]
+            {
                 let count = self.counts.0[*rule as usize][class as usize].load(Relaxed);
                 if count > 0 {
                     rows.push(([("rule", *name), ("class", word)], count));
@@ -261,11 +259,10 @@ mod tests {
         let (clean, depends, refused) = (Class::Clean, Class::Depends, Class::Refused);
         assert_eq!(note(&[], Some(1), 0), [(orders, clean, 1, Some(1))]);
         assert_eq!(note(&[], Some(2), 1), []);
-        assert_eq!(note(&[S03, S07], None, 2), [
-            (s03, refused, 1, None),
-            (s07, depends, 1, None),
-            (orders, refused, 1, None)
-        ]);
+        assert_eq!(
+            note(&[S03, S07], None, 2),
+            [(s03, refused, 1, None), (s07, depends, 1, None), (orders, refused, 1, None)]
+        );
         assert_eq!(note(&[S07], Some(3), 3), [(orders, depends, 1, Some(3))]);
         assert_eq!(note(&[S07], None, 59), []);
         assert!(rehearsal.flush(at(59), false).is_empty());
@@ -284,10 +281,10 @@ mod tests {
         assert!(rehearsal.flush(at(400), false).is_empty());
         assert!(rehearsal.waiting.lock().is_empty());
         let counted = rehearsal.counted();
-        assert_eq!(counted, [
-            ([("rule", "S03"), ("class", "refused")], 3),
-            ([("rule", "S07"), ("class", "depends")], 4)
-        ]);
+        assert_eq!(
+            counted,
+            [([("rule", "S03"), ("class", "refused")], 3), ([("rule", "S07"), ("class", "depends")], 4)]
+        );
         println!("findings: 13 cases");
     }
 

@@ -174,7 +174,8 @@ fn a_declared_address_is_journaled() {
     world.make_user();
     let (before, records) = (digest::digest(&Markets::default(), &[world.users()]), world.out.records.len());
     let (now, address) = (world.now, [7; 20]);
-    let declared = DeclaredAddress { kind: AddressKind::Deposit, owner: Some([8; 20]), exchange: true, neg_risk: false };
+    let declared =
+        DeclaredAddress { kind: AddressKind::Deposit, owner: Some([8; 20]), exchange: true, neg_risk: false };
     let rooms = [Room::None, Room::ReserveOnly, Room::Ample];
     for room in rooms {
         let (shard, _, out) = world.parts();

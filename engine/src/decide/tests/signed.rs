@@ -149,16 +149,12 @@ fn findings_are_journaled_unchanged() {
     world.act("key issue a");
     let key = world.the_user().keys[0].id;
     let finding = |rule, class, count, order| Finding { rule, class, diagnosis: Diagnosis::OtherChain, count, order };
-    let findings = vec![
-        finding(Rule::Orders, Class::Refused, 3, Some(OrderId(9))),
-        finding(Rule::S03, Class::Refused, 2, None),
-    ];
+    let findings =
+        vec![finding(Rule::Orders, Class::Refused, 3, Some(OrderId(9))), finding(Rule::S03, Class::Refused, 2, None)];
     let mut cases = 0;
-    for (formats, room, noted) in [
-        (Formats::Newest, "none", false),
-        (Formats::Newest, "ample", true),
-        (Formats::Previous, "ample", false),
-    ] {
+    for (formats, room, noted) in
+        [(Formats::Newest, "none", false), (Formats::Newest, "ample", true), (Formats::Previous, "ample", false)]
+    {
         let mut world = World::of("");
         world.rules.formats = formats;
         world.act("key issue a");

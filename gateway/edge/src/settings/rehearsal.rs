@@ -121,9 +121,7 @@ mod tests {
         let mut cases = 0;
         for ((name, profile), (version, cancels, named)) in Profile::ALL.into_iter().zip(expected) {
             assert_eq!((profile.order_version(), profile.names_trades()), (version, named), "{name}");
-            for (mode, cancels) in
-                [(Rehearse::Off, 3_000), (Rehearse::Warn, 3_000), (Rehearse::Enforce, cancels)]
-            {
+            for (mode, cancels) in [(Rehearse::Off, 3_000), (Rehearse::Warn, 3_000), (Rehearse::Enforce, cancels)] {
                 let (accounts, allowances) = (Accounts::Existing, Allowances::Granted);
                 let rehearsal = Rehearsal { mode, accounts, allowances, profile };
                 assert_eq!(rehearsal.cancels_max(), cancels, "{name} {mode:?}");

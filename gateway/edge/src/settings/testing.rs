@@ -149,8 +149,7 @@ impl Settings {
                 ("venue", "address_login") => compat.address_login = flag(value),
                 ("venue", "rehearse") => compat.rehearsal.mode = mode(text(value)),
                 ("venue", "accounts") => {
-                    compat.rehearsal.accounts =
-                        if text(value) == "new" { Accounts::New } else { Accounts::Existing };
+                    compat.rehearsal.accounts = if text(value) == "new" { Accounts::New } else { Accounts::Existing };
                 }
                 ("venue", "allowances") => {
                     compat.rehearsal.allowances =

@@ -1,9 +1,9 @@
 //! Rows of market data and of clients made for the venue.
 
 use super::texts;
-use crate::config::{Accounts, Allowance, Allowances, Profile, Rehearse};
 use crate::config::setting::{Setting, boolean, integer, list, parsed, path, switch, text, word, words};
 use crate::config::source::Values;
+use crate::config::{Accounts, Allowance, Allowances, Profile, Rehearse};
 use ::venue::live::Pace;
 use ::venue::replay::Speed;
 use ::venue::settings::{Kind, Row};

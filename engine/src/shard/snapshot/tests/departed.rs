@@ -4,8 +4,8 @@ use super::*;
 use crate::departed::Leaving;
 use crate::id::OrderId;
 use crate::mutation::packed::take_numbers;
-use crate::shard::digest;
 use crate::rehearsal::{AddressKind, DeclaredAddress};
+use crate::shard::digest;
 use crate::time::DAY;
 
 /// The file's digest, its bytes, and the digest of its state, as hex.

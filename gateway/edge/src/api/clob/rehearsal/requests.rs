@@ -57,7 +57,7 @@ pub fn finding(call: &Call) -> Option<(Class, Diagnosis)> {
 fn credentials(call: &Call) -> Option<Credentials> {
     let (directory, key) = (&call.reads().directory, call.key());
     let address = address_login::address_of(directory, call.caller().user)?;
-    (0..NONCES).map(|nonce| Credentials::of(call, address, &word(&nonce.to_be_bytes()))).find(|credentials| {
-        directory.principal(&credentials.key_hash()).is_some_and(|principal| principal.key == key)
-    })
+    (0..NONCES)
+        .map(|nonce| Credentials::of(call, address, &word(&nonce.to_be_bytes())))
+        .find(|credentials| directory.principal(&credentials.key_hash()).is_some_and(|principal| principal.key == key))
 }

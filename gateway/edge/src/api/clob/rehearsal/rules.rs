@@ -91,12 +91,7 @@ impl Subject<'_, '_> {
 
     /// S01: the generation of the order. One of the second that was signed for the first version of the exchange counts
     /// as one of the first.
-    fn generation(
-        &self,
-        is_second: bool,
-        profile: Profile,
-        signature: Judged,
-    ) -> Judged {
+    fn generation(&self, is_second: bool, profile: Profile, signature: Judged) -> Judged {
         let diagnosis = match (is_second, profile) {
             (true, Profile::FirstGeneration) => Diagnosis::SecondGeneration,
             (false, Profile::FirstGeneration) => return None,
@@ -228,8 +223,8 @@ impl Subject<'_, '_> {
     fn is_too_small_to_take(&self) -> bool {
         let (usd, shares) = self.amounts.price();
         let reaches = |ask: Price| usd * 10_000 >= shares * u128::from(ask.0);
-        let takes = self.terms.time_in_force.immediate()
-            || (!self.terms.post_only && self.opposite.is_some_and(reaches));
+        let takes =
+            self.terms.time_in_force.immediate() || (!self.terms.post_only && self.opposite.is_some_and(reaches));
         self.terms.side == Side::Buy && takes && self.amounts.maker() < MARKETABLE_MIN
     }
 
@@ -249,7 +244,9 @@ impl Subject<'_, '_> {
     /// S16: a page of the venue asks for three minutes.
     fn ends_early(&self) -> bool {
         let is_early = |at: Timestamp| at <= self.now.plus(GTD_AHEAD_ADVISED_US);
-        self.terms.time_in_force == TimeInForce::Gtd && self.expires_soundly() && self.terms.expiration.is_some_and(is_early)
+        self.terms.time_in_force == TimeInForce::Gtd
+            && self.expires_soundly()
+            && self.terms.expiration.is_some_and(is_early)
     }
 
     /// S13: fields of the second generation.

@@ -37,8 +37,11 @@ struct Exchange {
 
 /// The exchanges that are tried when an order is not signed for its own, the two of the venue first.
 static EXCHANGES: LazyLock<Vec<Exchange>> = LazyLock::new(|| {
-    let exchange = |version: u8, chain, contract: &[u8], is_neg_risk| {
-        Exchange { domain: domain(&[b'0' + version], chain, contract), version, chain, is_neg_risk }
+    let exchange = |version: u8, chain, contract: &[u8], is_neg_risk| Exchange {
+        domain: domain(&[b'0' + version], chain, contract),
+        version,
+        chain,
+        is_neg_risk,
     };
     let mut known = Vec::new();
     for chain in [POLYGON, AMOY] {

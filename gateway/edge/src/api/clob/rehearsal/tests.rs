@@ -170,9 +170,8 @@ impl Stage {
     /// What was journaled about rules, but for S07, which every order of these types has: `S03 Refused OtherChain`.
     fn found(&self) -> Vec<String> {
         let noted = self.noted.borrow();
-        let is_shown = |found: &&Finding| {
-            found.rule != Rule::Orders && (found.rule, found.class) != (Rule::S07, Class::Depends)
-        };
+        let is_shown =
+            |found: &&Finding| found.rule != Rule::Orders && (found.rule, found.class) != (Rule::S07, Class::Depends);
         let shown = noted.iter().filter(is_shown);
         shown.map(|found| format!("{:?} {:?} {:?}", found.rule, found.class, found.diagnosis)).collect()
     }
@@ -454,23 +453,9 @@ fn rows() -> Vec<Row> {
         row("a recent order", signed(vec![("/order/timestamp", json!("1790932145000"))]), &[], ("", "")),
     ];
     let maker = ("MAKER_NOT_ALLOWED", "maker address not allowed, please use the deposit wallet flow");
-    rows.push((
-        "a new account",
-        "accounts = \"new\"\n",
-        nothing(),
-        &["S07 Refused Plain"],
-        maker.0,
-        maker.1,
-    ));
+    rows.push(("a new account", "accounts = \"new\"\n", nothing(), &["S07 Refused Plain"], maker.0, maker.1));
     let balance = ("INSUFFICIENT_BALANCE", "not enough balance / allowance");
-    rows.push((
-        "no allowance",
-        "allowances = \"declared\"\n",
-        nothing(),
-        &["S14 Refused Plain"],
-        balance.0,
-        balance.1,
-    ));
+    rows.push(("no allowance", "allowances = \"declared\"\n", nothing(), &["S14 Refused Plain"], balance.0, balance.1));
     rows.push((
         "an allowance",
         "allowances = \"declared\"\n",
@@ -551,8 +536,15 @@ fn every_rule_finds_its_order_and_no_other() {
             let body = answer.json();
             assert_eq!((answer.status, body["error"].as_str()), (400, Some(code)), "{name}: {body}");
             let message = body["message"].as_str().expect("a text");
-            assert!(message == sentence || (code.contains("_MIN_") && message.ends_with(sentence)), "{name}: {message}");
-            assert_eq!(body["rule"].as_str(), expected.iter().find(|f| f.contains("Refused")).map(|f| &f[..3]), "{name}");
+            assert!(
+                message == sentence || (code.contains("_MIN_") && message.ends_with(sentence)),
+                "{name}: {message}"
+            );
+            assert_eq!(
+                body["rule"].as_str(),
+                expected.iter().find(|f| f.contains("Refused")).map(|f| &f[..3]),
+                "{name}"
+            );
             assert_eq!(body["diagnosis"].is_null(), expected[0].ends_with("Plain"), "{name}: {body}");
         } else {
             assert_eq!(answer.status, 200, "{name}");
@@ -591,22 +583,30 @@ fn a_deposit_wallet_is_that_of_who_signed_inside() {
             Box::new(|order| wrap(order, 1, POLYGON, SECOND_EXCHANGES[1])),
             vec!["S05 Refused OtherExchange", s06],
         ),
-        ("other chain", by_beacon, Box::new(|order| wrap(order, 1, AMOY, SECOND_EXCHANGES[0])), vec![
-            "S05 Refused OtherChain",
-            s06,
-        ]),
-        ("another key", by_beacon, Box::new(|order| wrap(order, 2, POLYGON, SECOND_EXCHANGES[0])), vec![
-            "S05 Unverifiable NoOwner",
-            s06,
-        ]),
-        ("another order", by_beacon, Box::new(|order| order["salt"] = json!(8)), vec![
-            "S05 Refused OtherContents",
-            s06,
-        ]),
-        ("maker is not signer", by_beacon, Box::new(|order| order["maker"] = json!(address_of(1).to_string())), vec![
-            "S05 Refused MakerIsNotSigner",
-            s06,
-        ]),
+        (
+            "other chain",
+            by_beacon,
+            Box::new(|order| wrap(order, 1, AMOY, SECOND_EXCHANGES[0])),
+            vec!["S05 Refused OtherChain", s06],
+        ),
+        (
+            "another key",
+            by_beacon,
+            Box::new(|order| wrap(order, 2, POLYGON, SECOND_EXCHANGES[0])),
+            vec!["S05 Unverifiable NoOwner", s06],
+        ),
+        (
+            "another order",
+            by_beacon,
+            Box::new(|order| order["salt"] = json!(8)),
+            vec!["S05 Refused OtherContents", s06],
+        ),
+        (
+            "maker is not signer",
+            by_beacon,
+            Box::new(|order| order["maker"] = json!(address_of(1).to_string())),
+            vec!["S05 Refused MakerIsNotSigner", s06],
+        ),
         ("a signature of a key", by_beacon, cut(132), vec!["S05 Refused Length", s06]),
         ("cut", by_beacon, cut(632), vec!["S05 Refused Length", s06]),
         ("odd", by_beacon, cut(635), vec!["S05 Refused Length", s06]),
@@ -824,7 +824,8 @@ fn orders_of_the_venues_clients_are_sound() {
         let body = json!({"order": order, "owner": stage.key, "orderType": order_type});
         stage.send("/v1/order", &body);
         let found = stage.found();
-        let is_about_amounts = |found: &&String| ["S09", "S10", "S11", "S12"].iter().any(|rule| found.starts_with(rule));
+        let is_about_amounts =
+            |found: &&String| ["S09", "S10", "S11", "S12"].iter().any(|rule| found.starts_with(rule));
         let expected = golden["amounts"].as_str().expect("a text");
         let amounts: Vec<&String> = found.iter().filter(is_about_amounts).collect();
         assert_eq!(amounts.first().map_or("", |found| &found[..3]), expected, "{name}: {found:?}");

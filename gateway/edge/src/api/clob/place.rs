@@ -168,17 +168,21 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
     let sender = Sender { header_id: None, ..sender(call, BATCH, EntryRoute::Venue) };
     let read = |order| SignedOrder::read(order, &sender).in_dialect(call.dialect(), sender.catalog);
     let mut read: Vec<SignedOrder<'_, '_>> = orders.iter().map(read).collect();
-    let look = |order: &mut SignedOrder<'_, '_>| rehearsal.as_ref().and_then(|rehearsal| rehearsal.look(order, BATCH));
-    let looked: Vec<Option<Looked>> = read.iter_mut().map(look).collect();
+    let looked: Vec<Option<Looked>> = match &rehearsal {
+        Some(rehearsal) => read.iter_mut().map(|order| rehearsal.look(order, BATCH)).collect(),
+        None => Vec::new(),
+    };
     let (placements, requests): (Vec<Placement>, Vec<SignedRequest<'_, '_>>) =
         read.into_iter().map(|SignedOrder { placement, request }| (placement, request)).unzip();
     let answer = call.ask(Command::PlaceBatch(placements)).await;
-    let mut made = vec![Made::default(); looked.len()];
+    let mut made = Vec::new();
     let outcome = answer.and_then(|answer| match answer {
         Answer::Batch(entries) if entries.len() == requests.len() => {
-            made = entries.iter().map(Made::of_entry).collect();
+            if rehearsal.is_some() {
+                made = entries.iter().map(Made::of_entry).collect();
+            }
             let ids = OrderIds::of(call);
-            let results = entries.iter().zip(requests).zip(&looked).map(|((entry, request), looked)| match entry {
+            let results = entries.iter().zip(requests).enumerate().map(|(at, (entry, request))| match entry {
                 BatchEntry::Placed(view) => {
                     PlacedOrFailed::Placed(PlacedOrder::new(view, &ids, names_trades(call, &view.order)))
                 }
@@ -190,9 +194,10 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
                     };
                     PlacedOrFailed::Failed(match &rehearsal {
                         Some(rehearsal) => {
-                            let refusal = rehearsal.worded(reject, looked.as_ref(), refusal);
+                            let looked = looked.get(at).and_then(Option::as_ref);
+                            let refusal = rehearsal.worded(reject, looked, refusal);
                             let failed = FailedOrder::new(&refusal, call.dialect());
-                            let reason = rehearsal.reason(reject, looked.as_ref());
+                            let reason = rehearsal.reason(reject, looked);
                             if rehearsal.enforces() { failed.as_the_venue(reason) } else { failed }
                         }
                         None => FailedOrder::new(&refusal, call.dialect()),
@@ -205,6 +210,8 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
     });
     match &rehearsal {
         Some(rehearsal) => {
+            // Without an answer no order has a row.
+            made.resize(looked.len(), Made::default());
             let rules = rehearsal.end(looked.into_iter().zip(made).collect());
             rehearsal.headed(outcome, rules)
         }

@@ -122,7 +122,7 @@ impl<'c> Rehearsal<'c> {
             tick: market.tick(),
             is_neg_risk: market.listing.neg_risk,
             base_fee: base_fee(reads.rules.fees.rate(market.listing.category).0),
-            opposite: reads.books.effective_top(instrument).ok().and_then(|top| top.ask),
+            ask: reads.books.effective_top(instrument).ok().and_then(|top| top.ask),
             is_owner: self.is_owner(request.body()),
             account: address_login::address_of(&reads.directory, call.caller().user),
             now: call.now,

@@ -35,8 +35,8 @@ pub struct Subject<'a, 'v> {
     pub is_neg_risk: bool,
     /// Base fee of the market, as clients of the first generation sign it.
     pub base_fee: u64,
-    /// The best price on the other side.
-    pub opposite: Option<Price>,
+    /// The best ask.
+    pub ask: Option<Price>,
     /// Whether `owner` is the key of the request.
     pub is_owner: bool,
     /// The address whose account sends it.
@@ -224,7 +224,7 @@ impl Subject<'_, '_> {
         let (usd, shares) = self.amounts.price();
         let reaches = |ask: Price| usd * 10_000 >= shares * u128::from(ask.0);
         let takes =
-            self.terms.time_in_force.immediate() || (!self.terms.post_only && self.opposite.is_some_and(reaches));
+            self.terms.time_in_force.immediate() || (!self.terms.post_only && self.ask.is_some_and(reaches));
         self.terms.side == Side::Buy && takes && self.amounts.maker() < MARKETABLE_MIN
     }
 

@@ -2,8 +2,8 @@
 //! §5.4).
 //!
 //! Fields that the signature covers beyond token, side, amounts and expiration are ignored here, and the signature is not
-//! verified: the key identifies the caller. (A rehearsal looks at them: `rehearsal/`.) As in native placement an unsound order becomes a placement too, and its fault
-//! is stored with it until the shard refuses it.
+//! verified: the key identifies the caller. (A rehearsal looks at them: `rehearsal/`.) As in native placement an unsound
+//! order becomes a placement too, and its fault is stored with it until the shard refuses it.
 
 use super::amounts::{Amounts, amount};
 use super::order_hash::order_hash;

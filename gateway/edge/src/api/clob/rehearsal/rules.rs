@@ -223,8 +223,7 @@ impl Subject<'_, '_> {
     fn is_too_small_to_take(&self) -> bool {
         let (usd, shares) = self.amounts.price();
         let reaches = |ask: Price| usd * 10_000 >= shares * u128::from(ask.0);
-        let takes =
-            self.terms.time_in_force.immediate() || (!self.terms.post_only && self.ask.is_some_and(reaches));
+        let takes = self.terms.time_in_force.immediate() || (!self.terms.post_only && self.ask.is_some_and(reaches));
         self.terms.side == Side::Buy && takes && self.amounts.maker() < MARKETABLE_MIN
     }
 

@@ -28,6 +28,7 @@
 //! | [`describe`] | names, types and meanings of journaled fields, for `log export` and the reference |
 //! | [`print`](mod@print) | trades of the venue on their way to resting orders |
 //! | [`realism`], [`queue`] | named sets of settings; the place of an order in the queue of its level |
+//! | [`rehearsal`] | findings of a rehearsal of the venue's checks, and declared addresses |
 //! | [`mark`] | the value of a share at a moment |
 //! | [`directory`] | key hash → user, read without a lock |
 //! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
@@ -61,6 +62,7 @@ pub mod notice;
 pub mod print;
 pub mod queue;
 pub mod realism;
+pub mod rehearsal;
 pub mod reject;
 pub mod ring;
 pub mod rules;

@@ -31,6 +31,9 @@ pub enum Reject {
     IdempotencyKeyReuse,
     DuplicateClientOrderId,
 
+    /// The user has an order with this hash, and the placement refuses it.
+    OrderHashKnown,
+
     // Placement, in the order of engine/docs/orders.md §2.
     DailyLimit {
         limit: u32,

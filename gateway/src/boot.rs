@@ -268,6 +268,9 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let history_from = state.markets.history_from();
     let shown = shared.history_from.clone();
     shown.set(history_from, state.users.iter().flat_map(|users| users.with_ends_before(history_from)));
+    for (address, declared) in state.markets.addresses() {
+        shared.rehearsal.addresses.set(*address, *declared);
+    }
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let last_lsn = log.last_lsn.0;

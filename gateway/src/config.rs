@@ -17,8 +17,8 @@ mod table;
 mod venue;
 
 pub use edge::settings::{
-    Access, Allowance, Auth, Brand, Compat, Export, Flags, Http, Keys, Limits, Local, Network, OrderEvents,
-    SUBSCRIPTIONS_MAX, Streams, TIERS, TierLimits,
+    Access, Accounts, Allowance, Allowances, Auth, Brand, Compat, Export, Flags, Http, Keys, Limits, Local, Network,
+    OrderEvents, Profile, Rehearsal, Rehearse, SUBSCRIPTIONS_MAX, Streams, TIERS, TierLimits,
 };
 pub use host::secret::Secret;
 pub use reference::markdown;

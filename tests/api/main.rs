@@ -56,6 +56,7 @@ mod prices_history;
 mod realism;
 mod refusal_log;
 mod refuse;
+mod rehearsal;
 mod reset;
 mod routes;
 mod secrets;

@@ -9,6 +9,7 @@ use crate::decide::numbers::Numbers;
 use crate::fact;
 use crate::id::{KeyId, UserId, WalletId};
 use crate::mutation::Mutation;
+use crate::rehearsal::Finding;
 use crate::reject::Reject;
 use crate::rules::{self, KEY_USED_EVERY_US, KEYS_PER_USER_MAX, ROTATION_OVERLAP_US, Rules};
 use crate::time::Timestamp;
@@ -174,6 +175,24 @@ pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutati
     let due = listed(user, key)?.last_used_at.get().is_none_or(|last| now.since(last) >= KEY_USED_EVERY_US);
     if due {
         facts.push(Mutation::KeyUsed(fact::KeyUsed { key, at: now }));
+    }
+    Ok(())
+}
+
+/// Records what a rehearsal of the venue's checks found in orders of a key.
+pub fn note_strict(
+    user: &User,
+    key: KeyId,
+    findings: &[Finding],
+    rules: &Rules,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<(), Reject> {
+    listed(user, key)?;
+    if rules.formats.is_newest() {
+        facts.extend(findings.iter().map(|&Finding { rule, class, diagnosis, count, order }| {
+            Mutation::StrictFound(fact::StrictFound { key, rule, class, diagnosis, count, order, at: now })
+        }));
     }
     Ok(())
 }

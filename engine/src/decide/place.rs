@@ -57,6 +57,9 @@ pub fn place(
     }
     let order_hash = placement.order_hash.filter(|hash| rules.formats.is_newest() && !past.has_signed(hash));
     daily_cap(user, placement.tier, rules, now)?;
+    if placement.refuses_known_hash && placement.order_hash.is_some_and(|hash| past.has_signed(&hash)) {
+        return Err(Reject::OrderHashKnown);
+    }
     let terms = placement.terms.as_mut().map_err(|InvalidTerms| Reject::InvalidTerms)?;
     check_terms(terms, placement.route, rules, now)?;
 

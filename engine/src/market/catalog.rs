@@ -260,7 +260,8 @@ impl Catalog {
             MarketMutation::TapeReached(_)
             | MarketMutation::Restored(_)
             | MarketMutation::ClockSetBack(_)
-            | MarketMutation::HistoryCut(_) => {}
+            | MarketMutation::HistoryCut(_)
+            | MarketMutation::AddressDeclared(_) => {}
         }
     }
 

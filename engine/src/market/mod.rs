@@ -18,6 +18,7 @@ use crate::amount::TickSize;
 use crate::bytes::{Bytes, CodecError, leaf, put_list, take_list};
 use crate::fact;
 use crate::id::MarketId;
+use crate::rehearsal::DeclaredAddress;
 use crate::time::{Timestamp, UtcDay};
 use ahash::AHashMap;
 use mutation::MarketMutation;
@@ -51,7 +52,7 @@ impl Market {
     }
 }
 
-/// All markets, the position reached in each tape, and from when on history is kept.
+/// All markets, the position reached in each tape, from when on history is kept, and declared addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Markets {
     markets: Vec<Market>,
@@ -59,6 +60,7 @@ pub struct Markets {
     history_from: UtcDay,
     /// Of markets that have ever stated one; absent: the table counts again.
     fee_schedules: BTreeMap<MarketId, Option<FeeSchedule>>,
+    addresses: BTreeMap<[u8; 20], DeclaredAddress>,
     // Derived:
     conditions: AHashMap<String, MarketId>,
     /// Unresolved markets with an end date in the future.
@@ -123,6 +125,16 @@ impl Markets {
     /// Whether a market has ever stated its fees.
     pub fn has_fee_schedules(&self) -> bool {
         !self.fee_schedules.is_empty()
+    }
+
+    /// What administrators declared about addresses, in the order of these.
+    pub fn addresses(&self) -> impl Iterator<Item = (&[u8; 20], &DeclaredAddress)> {
+        self.addresses.iter()
+    }
+
+    /// Whether there is anything that came with snapshot format 6.
+    pub(crate) fn needs_newest_format(&self) -> bool {
+        self.history_from != UtcDay(0) || self.has_fee_schedules() || !self.addresses.is_empty()
     }
 }
 
@@ -291,6 +303,9 @@ impl Markets {
                 assert!((market.0 as usize) < self.markets.len(), "a fact about a market follows its listing");
                 self.fee_schedules.insert(*market, *schedule);
             }
+            MarketMutation::AddressDeclared(fact::AddressDeclared { address, declared, .. }) => {
+                self.addresses.insert(*address, *declared);
+            }
         }
     }
 
@@ -368,8 +383,8 @@ pub(crate) fn take_version(bytes: &[u8]) -> Result<(u16, &[u8]), CodecError> {
 
 /// Snapshot bytes: equal states have equal bytes, with any history.
 impl Markets {
-    /// Appends all markets, tapes, the first day of the history and the fees that markets state to `out`: these bytes are
-    /// in the digest. Without stated fees they take no byte, and while everything is kept, too, the day takes none.
+    /// Appends all markets, tapes, the first day of the history, the fees that markets state and the declared addresses to
+    /// `out`: these bytes are in the digest. The last three take no byte unless one of them, or one after it, is there.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_list(self.markets.len(), self.markets.iter(), out);
         (self.tapes.len() as u64).put(out);
@@ -377,14 +392,21 @@ impl Markets {
             tape.put(out);
             reached.put(out);
         }
-        if self.history_from != UtcDay(0) || self.has_fee_schedules() {
+        if self.needs_newest_format() {
             self.history_from.put(out);
         }
-        if self.has_fee_schedules() {
+        if self.has_fee_schedules() || !self.addresses.is_empty() {
             (self.fee_schedules.len() as u64).put(out);
             for (market, schedule) in &self.fee_schedules {
                 market.put(out);
                 schedule.put(out);
+            }
+        }
+        if !self.addresses.is_empty() {
+            (self.addresses.len() as u64).put(out);
+            for (address, declared) in &self.addresses {
+                address.put(out);
+                declared.put(out);
             }
         }
     }
@@ -402,17 +424,22 @@ impl Markets {
         }
         if !bytes.is_empty() {
             markets.history_from = Bytes::take(&mut bytes)?;
-            match bytes.is_empty() {
-                true if markets.history_from == UtcDay(0) => return Err(CodecError::Rest),
-                true => {}
-                false => markets.take_fee_schedules(&mut bytes)?,
+            if !bytes.is_empty() {
+                markets.take_fee_schedules(&mut bytes)?;
+                if !bytes.is_empty() {
+                    markets.take_addresses(&mut bytes)?;
+                } else if !markets.has_fee_schedules() {
+                    return Err(CodecError::Rest);
+                }
+            } else if markets.history_from == UtcDay(0) {
+                return Err(CodecError::Rest);
             }
         }
         (0..markets.markets.len() as u32).for_each(|market| markets.index(MarketId(market)));
         Ok(markets)
     }
 
-    /// Takes the fees to the last byte: at least one market, ascending.
+    /// Takes the fees: markets that ascend, none if there are addresses.
     fn take_fee_schedules(&mut self, bytes: &mut &[u8]) -> Result<(), CodecError> {
         let count = u64::take(bytes)?;
         for _ in 0..count {
@@ -424,6 +451,18 @@ impl Markets {
             }
             self.fee_schedules.insert(market, schedule);
         }
-        if self.fee_schedules.is_empty() || !bytes.is_empty() { Err(CodecError::Rest) } else { Ok(()) }
+        Ok(())
+    }
+
+    /// Takes the addresses to the last byte: at least one, ascending.
+    fn take_addresses(&mut self, bytes: &mut &[u8]) -> Result<(), CodecError> {
+        for _ in 0..u64::take(bytes)? {
+            let (address, declared): ([u8; 20], DeclaredAddress) = (Bytes::take(bytes)?, Bytes::take(bytes)?);
+            if self.addresses.last_key_value().is_some_and(|(last, _)| *last >= address) {
+                return Err(CodecError::Reference);
+            }
+            self.addresses.insert(address, declared);
+        }
+        if self.addresses.is_empty() || !bytes.is_empty() { Err(CodecError::Rest) } else { Ok(()) }
     }
 }

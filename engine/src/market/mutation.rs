@@ -5,6 +5,7 @@ use crate::amount::TickSize;
 use crate::describe::facts;
 use crate::id::MarketId;
 use crate::market::terms::{FeeSchedule, Listing, MarketState, Resolution};
+use crate::rehearsal::DeclaredAddress;
 use crate::time::Timestamp;
 
 facts! {
@@ -76,6 +77,13 @@ facts! {
         FeeScheduleChanged {
             market: MarketId,
             schedule: Option<FeeSchedule>,
+            at: Timestamp,
+        },
+        /// An administrator declared what an address is, and what the exchanges may spend of it. The latest declaration
+        /// counts. Since format 4.
+        AddressDeclared {
+            address: [u8; 20],
+            declared: DeclaredAddress,
             at: Timestamp,
         },
     }

@@ -8,6 +8,7 @@ use crate::amount::{Price, Qty};
 use crate::book::{BookSide, Books, Depth, publish, publish_all};
 use crate::fact;
 use crate::id::{InstrumentId, Outcome};
+use crate::rehearsal::AddressKind;
 use std::sync::Arc;
 
 const AT: Timestamp = Timestamp(1_000);
@@ -238,6 +239,16 @@ fn every_fact() -> Vec<MarketMutation> {
         MarketMutation::MarketSettled(fact::MarketSettled { market, at: Timestamp(3_000) }),
         MarketMutation::HistoryCut(fact::HistoryCut { day: 20_784, at: AT }),
         MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule: Some(SPORTS), at: AT }),
+        MarketMutation::AddressDeclared(fact::AddressDeclared {
+            address: [7; 20],
+            declared: DeclaredAddress {
+                kind: AddressKind::Proxy,
+                owner: Some([9; 20]),
+                exchange: true,
+                neg_risk: false,
+            },
+            at: AT,
+        }),
     ]
 }
 
@@ -412,6 +423,38 @@ fn the_catalogue_has_the_stated_fees() {
         }
     }
     println!("fees of the catalogue: {cases} cases");
+}
+
+/// The latest declaration of an address counts, and nothing is written before the first.
+#[test]
+fn an_address_is_what_was_declared_last() {
+    let mut markets = Markets::new();
+    let mut before = Vec::new();
+    markets.encode(&mut before);
+    let eoa = DeclaredAddress { kind: AddressKind::Eoa, owner: None, exchange: true, neg_risk: true };
+    let safe = DeclaredAddress { kind: AddressKind::Safe, owner: Some([1; 20]), exchange: false, neg_risk: true };
+    let cases: [(u8, DeclaredAddress, Vec<([u8; 20], DeclaredAddress)>); 4] = [
+        (9, eoa, vec![([9; 20], eoa)]),
+        (2, safe, vec![([2; 20], safe), ([9; 20], eoa)]),
+        (9, safe, vec![([2; 20], safe), ([9; 20], safe)]),
+        (9, safe, vec![([2; 20], safe), ([9; 20], safe)]),
+    ];
+    let known = |markets: &Markets| markets.addresses().map(|(at, known)| (*at, *known)).collect::<Vec<_>>();
+    let mut bytes = Vec::new();
+    for (address, declared, expected) in &cases {
+        let fact = fact::AddressDeclared { address: [*address; 20], declared: *declared, at: AT };
+        markets.apply(&MarketMutation::AddressDeclared(fact));
+        assert_eq!(known(&markets), *expected);
+        bytes.clear();
+        markets.encode(&mut bytes);
+        assert_eq!(known(&Markets::decode(&bytes).expect("just written")), *expected);
+    }
+    // No cut of the bytes is another state, and neither is a list without addresses.
+    for end in before.len() + 1..bytes.len() {
+        assert!(Markets::decode(&bytes[..end]).is_err(), "{end} bytes");
+    }
+    assert!(Markets::decode(&[&before[..], &[0; 4 + 8]].concat()).is_err());
+    println!("declared addresses: {} cases", cases.len() + bytes.len() - before.len());
 }
 
 /// A length beyond the bytes is refused before memory is allocated: a failed allocation would end the process.

@@ -249,6 +249,8 @@ fn takes_turns(command: &Command) -> bool {
         | Command::RotateKey { .. }
         | Command::RevokeKey { .. }
         | Command::NoteKeyUsed { .. }
+        | Command::NoteStrict { .. }
+        | Command::DeclareAddress { .. }
         | Command::Beat { .. }
         | Command::BeatByName { .. }
         | Command::EndBeats

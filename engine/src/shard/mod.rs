@@ -302,6 +302,8 @@ impl<R> Shard<R> {
                 | Command::Depart(_)
                 | Command::CutHistory { .. }
                 | Command::NoteKeyUsed { .. }
+                | Command::NoteStrict { .. }
+                | Command::DeclareAddress { .. }
                 | Command::EndLookUp { .. }
         );
         if outbox.room() == Room::Ample || !background {
@@ -455,6 +457,7 @@ impl<R> Shard<R> {
             }
             Command::Depart(departures) => self.depart(departures),
             Command::CutHistory { day } => self.cut_history(day, outbox),
+            Command::DeclareAddress { address, declared } => self.declare_address(address, declared, outbox),
             Command::Beat { label, interval_ms } => self.beat(owner, label, interval_ms, outbox),
             Command::BeatByName { shown, next } => self.beat_by_name(owner, shown, next, outbox),
             Command::EndBeats => self.end_beats(owner, outbox),
@@ -524,6 +527,10 @@ impl<R> Shard<R> {
             Command::RevokeKey { key } => keys::revoke(user, key, now, facts).map(|()| UserAnswer::Done),
             Command::NoteKeyUsed { .. } if outbox.room() != Room::Ample => Ok(UserAnswer::Done),
             Command::NoteKeyUsed { key } => keys::note_used(user, key, now, facts).map(|()| UserAnswer::Done),
+            Command::NoteStrict { .. } if outbox.room() != Room::Ample => Ok(UserAnswer::Done),
+            Command::NoteStrict { key, findings } => {
+                keys::note_strict(user, key, &findings, rules, now, facts).map(|()| UserAnswer::Done)
+            }
             Command::NoteEmail { email } => {
                 keys::note_email(user, email, rules, now, facts);
                 Ok(UserAnswer::Done)

@@ -31,7 +31,7 @@ use crate::id::UserId;
 use crate::market::{self, Markets};
 use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
 use crate::order::{Fill, Order};
-use crate::time::{Timestamp, UtcDay};
+use crate::time::Timestamp;
 use crate::user::facts::{Fact, Facts};
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
@@ -124,7 +124,7 @@ fn write_upto(
     users.sort_unstable_by_key(|user| user.id);
     let has_left = departed_upto != 0 || users.iter().any(|user| user.departed().is_some());
     let has_prefixes = users.iter().any(|user| !user.granted_prefixes().is_empty());
-    let version = if has_left || has_prefixes || needs_newest(markets) {
+    let version = if has_left || has_prefixes || markets.needs_newest_format() {
         VERSION
     } else if formats.is_newest() || users.iter().any(|user| user.needs_newest_format()) {
         VERSION_ALL_ROWS
@@ -205,7 +205,7 @@ fn read_parts(
     digested(markets);
     state.markets = Markets::decode(markets).map_err(SnapshotError::Markets)?;
     state.markets.encode(&mut again);
-    if again != markets || (version != VERSION && needs_newest(&state.markets)) {
+    if again != markets || (version != VERSION && state.markets.needs_newest_format()) {
         return Err(SnapshotError::Again);
     }
     let users_count = read_u64(input)?;
@@ -302,11 +302,6 @@ fn read_part(input: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), SnapshotE
         input.read_exact(&mut bytes[begin..])?;
     }
     Ok(())
-}
-
-/// Whether the market state says what only the newest format has.
-fn needs_newest(markets: &Markets) -> bool {
-    markets.history_from() != UtcDay(0) || markets.has_fee_schedules()
 }
 
 impl User {

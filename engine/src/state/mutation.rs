@@ -13,6 +13,7 @@ use crate::fee::FeeRounding;
 use crate::id::{KeyId, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::market::terms::FeeSchedule;
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
+use crate::rehearsal::{Class, Diagnosis, Rule};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
@@ -425,6 +426,20 @@ facts! {
             at: Timestamp,
             /// The recording's time, if a recording drives the venue's clock; absent if server time does.
             venue_at: Option<Timestamp>,
+        },
+        /// What a rehearsal of the venue's checks found in signed orders of a key (gateway/docs/rehearsal.md), about once
+        /// a minute for each rule and class. It changes nothing.
+        StrictFound {
+            key: KeyId,
+            rule: Rule,
+            class: Class,
+            /// That of the last order.
+            diagnosis: Diagnosis,
+            /// Orders since the fact before it.
+            count: u32,
+            /// The last one of them that has a row.
+            order: Option<OrderId>,
+            at: Timestamp,
         },
     }
 }

@@ -1,5 +1,6 @@
 //! The routes under `/v1/admin/`.
 
+use crate::addresses::{self, Declaration};
 use crate::backup::{self, BackupRequest};
 use crate::clock::{self, StepRequest};
 use crate::deadline::{Admitted, Deadline};
@@ -81,6 +82,7 @@ impl<N: Node> Namespace<N> {
             NODE | CLOCK => &[Method::GET, Method::HEAD],
             BACKUP | STEP | GRANTS | WALLETS | REFUNDS | NOTICES => &[Method::POST],
             path if realism::key_of(path).is_some() => &[Method::PUT],
+            path if path.starts_with(addresses::PREFIX) => &[Method::PUT],
             _ => return Err(Refusal::NoRoute),
         };
         if !allowed.contains(&parts.method) {
@@ -115,6 +117,10 @@ impl<N: Node> Namespace<N> {
                 }
             },
             WALLETS => users::administer(&*self.node, DeedRequest::wallet(&body)?).await,
+            path if path.starts_with(addresses::PREFIX) => {
+                let named = &path[addresses::PREFIX.len()..];
+                addresses::declare(&*self.node, Declaration::read(named, &body)?).await
+            }
             _ => {
                 let request = BackupRequest::read(&body)?;
                 watch();

@@ -1,6 +1,7 @@
 //! Settings of the edge, which the process reads once. `gateway/docs/settings.md` describes each.
 
 mod network;
+mod rehearsal;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 
@@ -9,6 +10,7 @@ use engine::time::Timestamp;
 use engine::user::Tier;
 use host::secret::Secret;
 pub use network::Network;
+pub use rehearsal::{Accounts, Allowances, Profile, Rehearsal, Rehearse};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -247,6 +249,8 @@ pub struct Compat {
     pub facade: bool,
     /// Whether an address that signs for itself is an account (gateway/docs/venue-clients.md §8).
     pub address_login: bool,
+    /// The rehearsal of the venue's checks, and the profile of the venue.
+    pub rehearsal: Rehearsal,
 }
 
 /// Which figures `balance-allowance` returns.

@@ -6,16 +6,17 @@ use crate::runtime::Inboxes;
 use admin::notices::{NotNotified, Notifies, Notifying};
 use admin::users::{Deed, Done, Named, NoDeed};
 use admin::{
-    ClockStatus, Copying, Doing, Horizon, Lost, NoBackup, NoRefund, NoStep, Node, Refunding, RunStatus, Status, Stays,
-    Taken,
+    ClockStatus, Copying, Declaring, Doing, Horizon, Lost, NoBackup, NoRefund, NoStep, Node, NotDeclared, Refunding,
+    RunStatus, Status, Stays, Taken,
 };
 use edge::api::billing::provider::Failed;
 use edge::api::health::bytes_in;
 use edge::app::App;
 use edge::engine_client::Reply;
 use engine::command::{Answer, Command, Envelope, Query};
-use engine::id::UserId;
+use engine::id::{MARKETS, UserId};
 use engine::realism::RealismSets;
+use engine::rehearsal::{ADDRESSES_MAX, DeclaredAddress};
 use engine::reject::Reject;
 use engine::shard::shard_of;
 use engine::time::Timestamp;
@@ -203,6 +204,28 @@ impl Node for ServerNode {
 
     fn sets(&self) -> &RealismSets {
         &self.app.reads.rules.realism
+    }
+
+    fn declare(&self, address: [u8; 20], declared: DeclaredAddress) -> Result<Declaring, NotDeclared> {
+        let app = Arc::clone(&self.app);
+        if !app.reads.rules.formats.is_newest() {
+            return Err(NotDeclared::NoStore);
+        }
+        let known = &app.rehearsal.addresses;
+        if known.len() >= ADDRESSES_MAX && known.get(&address).is_none() {
+            return Err(NotDeclared::Full);
+        }
+        let asked = self.ask(MARKETS, Command::DeclareAddress { address, declared });
+        let receiver = asked.map_err(|_| NotDeclared::Busy)?;
+        Ok(Box::pin(async move {
+            match receiver.await.map_err(|_| Lost)? {
+                Answer::Done => {
+                    app.rehearsal.addresses.set(address, declared);
+                    Ok(Ok(()))
+                }
+                _ => Ok(Err(NotDeclared::Busy)),
+            }
+        }))
     }
 
     fn stop(&self) -> &Stop {

@@ -34,7 +34,7 @@ impl World {
             expiration: None,
             post_only: false,
         };
-        let (mut tier, mut route, mut invalid) = (self.tier, EntryRoute::Native, false);
+        let (mut tier, mut route, mut invalid, mut once) = (self.tier, EntryRoute::Native, false, false);
         let (mut id, mut signed, mut source, mut body, mut key) = (None, None, IdSource::Body, 1, KeyId(5));
         for word in &words[4..] {
             match word.split_once('=') {
@@ -70,6 +70,7 @@ impl World {
                     "venue" => route = EntryRoute::Venue,
                     "pro" => tier = Tier::Pro,
                     "invalid" => invalid = true,
+                    "once" => once = true,
                     other => panic!("no such word: {other}"),
                 },
             }
@@ -78,6 +79,7 @@ impl World {
         Placement {
             request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),
             order_hash: signed,
+            refuses_known_hash: once,
             ..Placement::new(key, tier, route, terms)
         }
     }

@@ -146,7 +146,9 @@ impl Fact for MarketMutation {
         let first = match fact {
             MarketMutation::Restored(_) => VERSION_RESTORED,
             MarketMutation::ClockSetBack(_) => VERSION_SET_BACK,
-            MarketMutation::HistoryCut(_) | MarketMutation::FeeScheduleChanged(_) => VERSION,
+            MarketMutation::HistoryCut(_)
+            | MarketMutation::FeeScheduleChanged(_)
+            | MarketMutation::AddressDeclared(_) => VERSION,
             _ => VERSION_FIRST,
         };
         if version < first { Err(CodecError::Variant) } else { Ok(fact) }

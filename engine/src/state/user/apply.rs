@@ -135,6 +135,8 @@ impl User {
             }
             // They change nothing: only their alerts are raised.
             Mutation::DailyLimitReached(_) | Mutation::NoticeRaised(_) => {}
+            // It is read from the log.
+            Mutation::StrictFound(_) => {}
 
             Mutation::KeyUsed(fact::KeyUsed { key, at }) => self.key_mut(*key).last_used_at = Some(*at).into(),
             Mutation::KeyIssued(fact::KeyIssued {

@@ -78,7 +78,8 @@ fn market(fact: &MarketMutation) -> Option<MarketId> {
         MarketMutation::TapeReached(_)
         | MarketMutation::Restored(_)
         | MarketMutation::ClockSetBack(_)
-        | MarketMutation::HistoryCut(_) => None,
+        | MarketMutation::HistoryCut(_)
+        | MarketMutation::AddressDeclared(_) => None,
     }
 }
 

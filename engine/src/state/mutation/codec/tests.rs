@@ -1,5 +1,6 @@
 use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, TickSize};
+use crate::describe::Words as _;
 use crate::fact;
 use crate::fee::FeeRounding;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
@@ -13,6 +14,7 @@ use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
 };
 use crate::realism::{FillModel, FillTerms};
+use crate::rehearsal::{AddressKind, Class, DeclaredAddress, Diagnosis, Rule};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
@@ -257,6 +259,15 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
             at,
             venue_at: order.0.is_multiple_of(2).then_some(Timestamp(key.0)),
         }),
+        Mutation::StrictFound(fact::StrictFound {
+            key,
+            rule: dice.pick(Rule::ALL),
+            class: dice.pick(Class::ALL),
+            diagnosis: dice.pick(Diagnosis::ALL),
+            count: small(dice),
+            order: dice.maybe(|dice| OrderId(dice.next())),
+            at,
+        }),
     ]
 }
 
@@ -317,6 +328,16 @@ fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
         MarketMutation::ClockSetBack(fact::ClockSetBack { from: Timestamp(0x0123_4567_89ab_cdef), at }),
         MarketMutation::HistoryCut(fact::HistoryCut { day: 0x0102_0304, at }),
         MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule: dice.maybe(fee_schedule), at }),
+        MarketMutation::AddressDeclared(fact::AddressDeclared {
+            address: [dice.next() as u8; 20],
+            declared: DeclaredAddress {
+                kind: dice.pick(AddressKind::ALL),
+                owner: dice.maybe(|dice| [dice.next() as u8; 20]),
+                exchange: dice.chance(50),
+                neg_risk: dice.chance(50),
+            },
+            at,
+        }),
     ]
 }
 
@@ -495,7 +516,7 @@ fn format_of(name: &str, file: u16) -> u16 {
     match (name, file) {
         ("Restored", VERSION_FIRST) => VERSION_RESTORED,
         ("ClockSetBack", VERSION_FIRST) => VERSION_SET_BACK,
-        ("HistoryCut" | "FeeScheduleChanged", VERSION_FIRST) => VERSION,
+        ("HistoryCut" | "FeeScheduleChanged" | "AddressDeclared", VERSION_FIRST) => VERSION,
         _ => file,
     }
 }
@@ -538,8 +559,8 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
         }
     }
     println!("golden facts: {cases}");
-    // The last two are about markets: that history was cut, and what a market states about its fees.
-    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 2;
+    // The last three are about markets: that history was cut, what a market states about its fees, and what an address is.
+    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 3;
     assert_eq!(cases, GOLDEN.len() * 2 * (Mutation::KINDS.len() + MarketMutation::KINDS.len()) - 2 * later);
 }
 

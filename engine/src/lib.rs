@@ -28,6 +28,7 @@
 //! | [`describe`] | names, types and meanings of journaled fields, for `log export` and the reference |
 //! | [`print`](mod@print) | trades of the venue on their way to resting orders |
 //! | [`realism`], [`queue`] | named sets of settings; the place of an order in the queue of its level |
+//! | [`chance`](mod@chance) | seeded draws of latencies, settlements and drills |
 //! | [`rehearsal`] | findings of a rehearsal of the venue's checks, and declared addresses |
 //! | [`mark`] | the value of a share at a moment |
 //! | [`directory`] | key hash → user, read without a lock |
@@ -46,6 +47,7 @@ mod billing_event;
 pub mod book;
 mod bytes;
 mod canonical;
+pub mod chance;
 pub mod command;
 mod decide;
 pub mod describe;

@@ -278,24 +278,29 @@ impl Market {
         *best.expect("a side is never empty").0
     }
 
-    /// A tick further from the other side.
+    fn worst(&self, side: usize) -> u16 {
+        let worst = if side == BIDS { self.sides[BIDS].first_key_value() } else { self.sides[ASKS].last_key_value() };
+        *worst.expect("a side is never empty").0
+    }
+
+    /// The tick that is this many ticks further from the other side.
     fn away(side: usize, tick: u16, ticks: u16) -> u16 {
         if side == BIDS { tick.saturating_sub(ticks).max(1) } else { (tick + ticks).min(99) }
     }
 
-    /// One event of other traders, and what is due of the compared orders.
+    /// One event: of the compared orders if one is due, else of other traders.
     fn step(&mut self) {
         self.now = self.now.plus(self.draw(100, 900) * MILLISECOND);
-        self.place_or_cancel();
-        match self.draw(0, 99) {
-            0..55 => self.add(),
-            55..80 => self.cancel(),
-            _ => self.trade(),
+        if !self.place_or_cancel() {
+            match self.draw(0, 99) {
+                0..55 => self.add(),
+                55..80 => self.cancel(),
+                _ => self.trade(),
+            }
         }
         for side in [BIDS, ASKS] {
-            while self.sides[side].len() < LEVELS_MIN {
-                let worst = if side == BIDS { self.sides[BIDS].first_key_value() } else { self.sides[ASKS].last_key_value() };
-                let tick = Market::away(side, *worst.expect("a side is never empty").0, 1);
+            for _ in self.sides[side].len()..LEVELS_MIN {
+                let tick = Market::away(side, self.worst(side), 1);
                 let shares = self.draw(40, 160);
                 self.arrive(side, tick, Resting { is_own: false, shares });
             }
@@ -411,11 +416,11 @@ impl Market {
         }
     }
 
-    /// The compared order that is alive ends when its time is over; then another one comes.
-    fn place_or_cancel(&mut self) {
+    /// The compared order that is alive ends when its time is over; later another one comes. False: neither is due.
+    fn place_or_cancel(&mut self) -> bool {
         if let Some(Alive { side, tick, .. }) = self.alive.filter(|alive| alive.ends_at <= self.now) {
-            let queue = self.sides[side].get(&tick).into_iter().flatten();
-            if let Some(number) = queue.into_iter().position(|resting| resting.is_own) {
+            let number = self.sides[side].get(&tick).and_then(|queue| queue.iter().position(|resting| resting.is_own));
+            if let Some(number) = number {
                 // The market needs a best price without it.
                 if self.sides[side].len() == 1 && self.sides[side][&tick].len() == 1 {
                     self.arrive(side, Market::away(side, tick, 1), Resting { is_own: false, shares: 50 });
@@ -425,9 +430,10 @@ impl Market {
             let order = self.orders.last_mut().expect("an order is alive");
             order.cancelled_at = Some(self.now.plus(10 * MILLISECOND));
             self.alive = None;
+            return true;
         }
         if self.alive.is_some() || self.now < self.next_order_at {
-            return;
+            return false;
         }
         let side = self.draw(0, 1) as usize;
         let tick = Market::away(side, self.best(side), u16::from(self.draw(0, 3) == 0));
@@ -452,6 +458,7 @@ impl Market {
             cancelled_at: Some(ends_at),
             fills: Vec::new(),
         });
+        true
     }
 
     fn shown(&self, side: usize, tick: u16) -> Qty {

@@ -46,7 +46,7 @@ pub struct CalibrateVerb {
     #[arg(long, value_name = "NAME|SETTING=VALUE", conflicts_with = "control")]
     set: Vec<String>,
     /// Whether the traces of the orders are taken out of the recording.
-    #[arg(long = "self", value_name = "on|off", value_parser = ["on", "off"], default_value = "on")]
+    #[arg(long = "self", value_name = "on|off", value_parser = ["on", "off"], default_value = "on", conflicts_with = "control")]
     own: String,
     /// Seed of the resamples, and of the control (default: venue.seed).
     #[arg(long, value_name = "SEED", value_parser = settings::integer(0..=i64::MAX as u64), allow_hyphen_values = true)]
@@ -55,7 +55,7 @@ pub struct CalibrateVerb {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write the result as a page of HTML.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "control")]
     html: Option<PathBuf>,
     /// Compare with a made recording whose queues are known, instead of live orders. Fails unless queue_prob is better
     /// than touch, and orders at other times fill by chance only.
@@ -122,9 +122,6 @@ impl CalibrateVerb {
     }
 
     fn finish_control(&self, seed: u64, controlled: &Controlled) -> Result<(), Failure> {
-        if self.html.is_some() {
-            return Err(Failed::bad("--html: a control has no page").into());
-        }
         self.write_json(&json::of_control(seed, controlled))?;
         if !self.prints_json() {
             print_line(Table { models: &controlled.models, report: &controlled.report });

@@ -145,12 +145,12 @@ fn shifted(order: &LiveOrder, shift: u64) -> LiveOrder {
 }
 
 /// Frames in memory as a recording.
-struct Recorded<'a> {
+pub(super) struct Recorded<'a> {
     rest: &'a [(Timestamp, Vec<FeedUpdate>)],
 }
 
 impl<'a> Recorded<'a> {
-    fn new(frames: &'a [(Timestamp, Vec<FeedUpdate>)]) -> Recorded<'a> {
+    pub fn new(frames: &'a [(Timestamp, Vec<FeedUpdate>)]) -> Recorded<'a> {
         Recorded { rest: frames }
     }
 }
@@ -532,7 +532,8 @@ fn report(outcome: usize, trade: &Trade, at: Timestamp) -> FeedUpdate {
     }
 }
 
-fn listing() -> Listing {
+/// The only market of a made recording.
+pub(super) fn listing() -> Listing {
     Listing {
         venue: terms::Venue::Polymarket,
         venue_market_id: "1".to_owned(),

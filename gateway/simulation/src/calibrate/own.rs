@@ -257,7 +257,7 @@ impl Own {
             let Rest { initial, removed, has_entered } = &self.rests[*rest];
             if *has_entered { initial.0.saturating_sub(removed.0) } else { 0 }
         };
-        face.rests.iter().map(of).sum()
+        face.rests.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// The size of a level in a token's book without compared orders.

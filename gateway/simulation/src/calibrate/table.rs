@@ -189,8 +189,8 @@ pub(super) fn rows(of: &Comparison<'_>, walked: &Walked) -> Vec<Row> {
             };
             *count += 1;
             row.refused += u64::from(ran[*number].refused.is_some());
-            row.live_shares += live.shares;
-            row.model_shares += model.shares;
+            row.live_shares = together(row.live_shares, live.shares);
+            row.model_shares = together(row.model_shares, model.shares);
             row.fees_unknown += order.fills.iter().filter(|fill| fill.fee.is_none()).count() as u64;
             spans.add(of.entered_at(order), live, model);
             match walked.marks[*number] {
@@ -215,6 +215,11 @@ pub(super) fn rows(of: &Comparison<'_>, walked: &Walked) -> Vec<Row> {
         row.interval = [*interval.start(), *interval.end()];
     }
     rows
+}
+
+/// The sum, or the largest number of shares.
+fn together(one: Qty, other: Qty) -> Qty {
+    Qty(one.0.saturating_add(other.0))
 }
 
 fn live(of: &Comparison<'_>, number: usize) -> Did {

@@ -75,7 +75,7 @@ impl CalibrateVerb {
             let controlled = controlled.map_err(|Ended| interrupted(&signals))?;
             return self.finish_control(seed, &controlled);
         }
-        let base = self.base(&config.rules).map_err(Failed::bad)?;
+        let base = base(&self.set, &config.rules).map_err(Failed::bad)?;
         let models = Model::list(self.models.as_deref(), base);
         let models = models.map_err(|error| Failed::bad(format_args!("--models: {error}")))?;
         let path = self.orders.as_deref().expect("the parser asks for it without --control");
@@ -86,22 +86,6 @@ impl CalibrateVerb {
         let compared = Comparison::new(&live, &models, &config.rules, self.own == "on", seed);
         let report = compared.run(venue.as_mut(), &goes_on).map_err(|Ended| interrupted(&signals))?;
         self.finish(&compared, &report)
-    }
-
-    /// What models have that a list of them does not say.
-    fn base(&self, rules: &Rules) -> Result<FillTerms, String> {
-        let mut base = rules.realism.get("kind").map_or(FillTerms::KIND, |set| set.fill);
-        for text in &self.set {
-            match text.split_once('=') {
-                Some((name, value)) => setting(&mut base, name, value)?,
-                None => {
-                    let known = rules.realism.get(text);
-                    let refused = || format!("--set: allowed are {}, not {text:?}", rules.realism.names());
-                    base = known.map(|set| set.fill).ok_or_else(refused)?;
-                }
-            }
-        }
-        Ok(base)
     }
 
     fn finish(&self, compared: &Comparison<'_>, report: &Report) -> Result<(), Failure> {
@@ -148,6 +132,22 @@ impl CalibrateVerb {
         }
         Ok(())
     }
+}
+
+/// What models have that a list of them does not say: a set of realism, and settings over it.
+fn base(set: &[String], rules: &Rules) -> Result<FillTerms, String> {
+    let mut base = rules.realism.get("kind").map_or(FillTerms::KIND, |set| set.fill);
+    for text in set {
+        match text.split_once('=') {
+            Some((name, value)) => setting(&mut base, name, value)?,
+            None => {
+                let known = rules.realism.get(text);
+                let refused = || format!("--set: allowed are {}, not {text:?}", rules.realism.names());
+                base = known.map(|set| set.fill).ok_or_else(refused)?;
+            }
+        }
+    }
+    Ok(base)
 }
 
 /// Sets one setting of the models.

@@ -103,7 +103,7 @@ fn all_models() -> Vec<Model> {
     Model::list(None, FillTerms::KIND).expect("all")
 }
 
-fn run(frames: &Frames, orders: &[LiveOrder], removes_own: bool) -> Report {
+fn run(frames: &[(Timestamp, Vec<FeedUpdate>)], orders: &[LiveOrder], removes_own: bool) -> Report {
     let (models, rules) = (all_models(), Rules::default());
     let compared = Comparison::new(orders, &models, &rules, removes_own, 7);
     compared.run(&mut Recorded::new(frames), &|| true).expect("it ends")
@@ -123,7 +123,7 @@ fn each_model_fills_as_in_a_server() {
         (20_000, [bid(4_000, 40).to_vec(), vec![sold(4_000, 60, "a")]].concat()),
         (30_000, [bid(4_000, 0).to_vec(), vec![sold(4_000, 45, "b")]].concat()),
         (40_000, vec![sold(3_900, 1, "c")]),
-        (50_000, vec![]),
+        (70_000, vec![]),
     ]);
     let mut order = buy();
     order.fills.push(fill(30_000, 400_000, 5, None));
@@ -169,7 +169,7 @@ fn traces_of_the_orders_are_taken_out() {
             (10_000, bid(4_000, 110).to_vec()),
             (20_000, [bid(4_000, 50).to_vec(), vec![sold(4_000, 60, "a")]].concat()),
             (30_000, [vec![sold(4_000, 40, "b")], vec![sold(4_000, 5, id)], bid(4_000, 5).to_vec()].concat()),
-            (50_000, vec![]),
+            (70_000, vec![]),
         ]);
         let mut order = buy();
         order.fills.push(fill(30_400, 400_000, 5, hash));
@@ -179,7 +179,7 @@ fn traces_of_the_orders_are_taken_out() {
         // The order alone at the best price: without it, the price is 0.39, and a model must not meet itself.
         order.price = Price(4_100);
         order.fills.clear();
-        let frames = recording(vec![(10_000, bid(4_100, 10).to_vec()), (12_000, bid(4_100, 10).to_vec()), (50_000, vec![])]);
+        let frames = recording(vec![(10_000, bid(4_100, 10).to_vec()), (12_000, bid(4_100, 10).to_vec()), (70_000, vec![])]);
         let report = run(&frames, &[order], true);
         assert_eq!(report.marks, [Some(Cash(425_000))]);
         assert_eq!(filled(&report), [0; 5]);
@@ -194,7 +194,7 @@ fn an_own_trade_moves_no_place() {
         (10_000, bid(4_000, 110).to_vec()),
         (20_000, [vec![sold(4_000, 5, "0xab")], bid(4_000, 105).to_vec()].concat()),
         (30_000, [vec![sold(4_000, 100, "b")], bid(4_000, 5).to_vec()].concat()),
-        (50_000, vec![]),
+        (70_000, vec![]),
     ]);
     let mut order = buy();
     order.fills.push(fill(20_000, 400_000, 5, Some("0xab")));
@@ -263,7 +263,7 @@ fn sales_are_mirrored_purchases() {
         (20_000, taken),
         (30_000, [bid(4_000, 0).to_vec(), vec![sold(4_000, 45, "b")]].concat()),
         (40_000, vec![sold(3_900, 1, "c")]),
-        (50_000, vec![]),
+        (70_000, vec![]),
     ]);
     let bought = run(&frames, &[buy()], false);
     // A sale of the second token at 0.60 waits in the same level.
@@ -284,8 +284,8 @@ fn sales_are_mirrored_purchases() {
     }
     // One that finds too little is killed, and a post-only one that would take is refused.
     let rows = [
-        (LiveOrder { kind: Kind::Fok, size: Qty::from_shares(151), ..taker }, "FOK_NOT_FILLED"),
-        (LiveOrder { post_only: true, price: Price(4_500), ..buy() }, "POST_ONLY_WOULD_CROSS"),
+        (LiveOrder { kind: Kind::Fok, size: Qty::from_shares(151), ..taker }, "FOK_ORDER_NOT_FILLED_ERROR"),
+        (LiveOrder { post_only: true, price: Price(4_500), ..buy() }, "INVALID_POST_ONLY_ORDER"),
     ];
     for (order, code) in &rows {
         let report = run(&frames, std::slice::from_ref(order), false);

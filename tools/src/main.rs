@@ -19,6 +19,7 @@ mod journal;
 mod key;
 mod openapi;
 mod record;
+mod rehearsed;
 mod seed;
 mod serve;
 mod simulate;
@@ -49,7 +50,8 @@ enum Verb {
     Serve(serve::Serve),
     /// Record what live venues send, without a server; SIGTERM and SIGINT stop it cleanly.
     Record(record::Record),
-    /// Check whether live venues answer from this machine, and how they differ from what their adapters expect.
+    /// Check whether live venues answer from this machine, and how they differ from what their adapters expect; or show
+    /// what the rehearsal of the venue's checks found.
     Doctor(doctor::Doctor),
     /// Create many users, each with a key; the server must be stopped.
     Seed(seed::Seed),

@@ -14,6 +14,7 @@ mod billing;
 mod departed;
 mod departing;
 mod equity;
+mod fees;
 mod flags;
 mod ids;
 mod keys;
@@ -24,6 +25,7 @@ mod pieces;
 mod prefixes;
 mod prints;
 mod property;
+mod queues;
 mod resting;
 mod show;
 mod signed;
@@ -43,10 +45,12 @@ fn scenarios() {
         ("limits", limits::SCENARIOS),
         ("resting", resting::SCENARIOS),
         ("prints", prints::SCENARIOS),
+        ("queues", queues::SCENARIOS),
         ("flags", flags::SCENARIOS),
         ("keys", keys::SCENARIOS),
         ("wallets", wallets::SCENARIOS),
         ("equity", equity::SCENARIOS),
+        ("fees", fees::SCENARIOS),
     ] {
         let ran = run(file, text);
         assert!(ran.scenarios > 0, "no scenario in {file}");

@@ -10,8 +10,9 @@ use crate::gathered::Gathered;
 use crate::market::mutation::MarketMutation;
 use wincode::SchemaRead;
 
-/// The newest format of a payload. Its additions: the hash of a signed order, the recording's time of a fill, and the
-/// facts about back-tests and billing.
+/// The newest format of a payload. Its additions: the hash of a signed order, the recording's time of a fill, how orders
+/// fill, and the facts about back-tests, billing, alerts, cuts of the history, fees that markets state, chosen sets and
+/// places in queues.
 pub const VERSION: u16 = 4;
 
 /// The first format.

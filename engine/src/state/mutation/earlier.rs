@@ -72,7 +72,7 @@ pub(super) mod first {
             quality: Quality,
             rounded_from: Option<String>,
         }
-        later { order_hash: None }
+        later { order_hash: None, fill: None }
     }
 
     earlier! {
@@ -140,13 +140,15 @@ impl Fact for MarketMutation {
         write(self, out);
     }
 
-    /// Three facts came with a format; no build wrote them in an earlier one.
+    /// Four facts came with a format; no build wrote them in an earlier one.
     fn read_earlier(version: u16, input: &mut &[u8]) -> Result<MarketMutation, CodecError> {
         let fact = read(input)?;
         let first = match fact {
             MarketMutation::Restored(_) => VERSION_RESTORED,
             MarketMutation::ClockSetBack(_) => VERSION_SET_BACK,
-            MarketMutation::HistoryCut(_) => VERSION,
+            MarketMutation::HistoryCut(_)
+            | MarketMutation::FeeScheduleChanged(_)
+            | MarketMutation::AddressDeclared(_) => VERSION,
             _ => VERSION_FIRST,
         };
         if version < first { Err(CodecError::Variant) } else { Ok(fact) }

@@ -7,24 +7,30 @@
 //! A venue may report a trade once for each token of its market, and again when sockets overlap. A repeated report is
 //! dropped. It is recognised by the venue's id of the trade or its transaction, or, without an id, by equal time and
 //! size and mirrored price and side. Trades of markets without resting orders are remembered too, since an order may be
-//! placed between two reports. A trade without a taker side is not a print: the side is never inferred.
+//! placed between two reports. A trade without a taker side is not a print: the side is never inferred. It may explain a
+//! smaller level at which orders wait in a queue.
 
-use super::{Desk, Links, Reply, Stopped};
+use super::{Desk, FeedFigures, Links, Reply, Stopped};
 use crate::{FeedUpdate, Frame};
 use engine::amount::{Price, Qty};
 use engine::command::{Command, Envelope};
 use engine::id::{InstrumentId, MARKETS};
 use engine::mutation::codec;
 use engine::order::Side;
-use engine::print::{Print, PrintLane};
+use engine::print::{Event, Evidence, Print, PrintLane, SidelessPrint};
+use engine::realism::FillModel;
 use engine::shard::{Outbox, Room};
 use engine::time::Timestamp;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Number of recent trades, over all markets, that repeated reports are compared with.
 const RECENT_MAX: usize = 256;
+
+/// Events that wait in the lane of a shard when the feed wakes it.
+const WAKES_AT: usize = 8_192;
 
 /// State of the feed for prints.
 #[derive(Default)]
@@ -79,9 +85,17 @@ impl Prints {
         Prints { lanes, waits, ..Prints::default() }
     }
 
-    /// Prints that did not reach a shard, counted per shard.
-    pub(super) fn lost(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.lost()).sum()
+    /// Reports what the shards counted.
+    pub(super) fn report(&self, figures: &FeedFigures) {
+        let sum = |of: &dyn Fn(&PrintLane) -> u64| self.lanes.iter().map(|lane| of(lane)).sum();
+        figures.prints_lost.store(sum(&PrintLane::lost), Relaxed);
+        figures.queue_events_lost.store(sum(&PrintLane::events_lost), Relaxed);
+        figures.watched_levels.store(sum(&|lane| lane.watched_levels() as u64), Relaxed);
+        for (model, row) in FillModel::ALL.into_iter().zip(&figures.fills) {
+            for (evidence, cell) in Evidence::ALL.into_iter().zip(row) {
+                cell.store(sum(&|lane| lane.fills(model, evidence)), Relaxed);
+            }
+        }
     }
 
     /// Whether this trade was reported before, for the complement or for the same token.
@@ -114,11 +128,58 @@ impl Prints {
 }
 
 impl<L: Links> Desk<L> {
+    /// Hands over what has happened at watched levels. A shard looks at it with the next print or cycle, or when much of it
+    /// waits.
+    pub(super) fn hand_levels(&mut self) {
+        let Desk { writer, prints, .. } = self;
+        let (mut news, mut has_news) = (writer.take_news(), false);
+        while let Some(news) = news.next().filter(|_| prints.is_matching) {
+            for lane in &prints.lanes {
+                // The lane counts the loss.
+                let _ = lane.push(Event::Level(news));
+            }
+            has_news = true;
+        }
+        drop(news);
+        if has_news && self.prints.lanes.iter().any(|lane| lane.len() >= WAKES_AT) {
+            self.wake_for_prints();
+        }
+    }
+
+    /// Asks every shard to look at its prints. One with a full inbox is awake, and looks at them anyway.
+    fn wake_for_prints(&self) {
+        let received_at = self.clock.now();
+        for inbox in &self.lane.inboxes {
+            let command = Command::MeetPrints;
+            drop(inbox.push(Envelope { owner: MARKETS, command, received_at, reply: Reply::Discard }));
+        }
+    }
+
+    /// Hands over the trades of a frame whose takers have no side.
+    fn hand_sideless(&self, frame: &Frame<'_>) {
+        for update in frame.updates {
+            let FeedUpdate::SidelessTrade { token, price, size, .. } = update else { continue };
+            let Some(instrument) = self.catalog.by_token(token) else { continue };
+            if self.writer.books().is_watched(instrument.market()) {
+                let (price, size, at) = (*price, *size, frame.received);
+                let print = SidelessPrint { instrument, price, size, at };
+                for lane in &self.prints.lanes {
+                    // The lane counts the loss.
+                    let _ = lane.push(Event::Sideless(print));
+                }
+            }
+        }
+    }
+
     /// Hands over the trades of a frame whose book part is written. A trade of a market without resting orders is only
     /// remembered.
     pub(super) fn hand_prints(&mut self, frame: &Frame<'_>) -> Result<(), Stopped> {
         let has_trade = self.touched.iter().any(|(_, trade)| trade.is_some());
-        if !self.prints.is_matching || self.prints.lanes.is_empty() || !has_trade {
+        if !self.prints.is_matching || self.prints.lanes.is_empty() {
+            return Ok(());
+        }
+        self.hand_sideless(frame);
+        if !has_trade {
             return Ok(());
         }
         let mut report = Vec::new();
@@ -150,7 +211,7 @@ impl<L: Links> Desk<L> {
         let is_on_server_time = !self.prints.waits && !self.stamps_when_taken;
         let taken_at = if is_on_server_time { frame.received.min(now) } else { now };
         for Report { instrument, price, size, taker, .. } in report {
-            let print = Print { instrument, price, size, taker, taken_at };
+            let print = Print { instrument, price, size, taker, taken_at, at: frame.received };
             for lane in &self.prints.lanes {
                 // The lane counts the loss.
                 let _ = lane.push(print);
@@ -162,11 +223,7 @@ impl<L: Links> Desk<L> {
             self.finish(&mut broadcast)?;
             return Ok(());
         }
-        for inbox in &self.lane.inboxes {
-            let command = Command::MeetPrints;
-            // The shard of a full inbox is awake, and looks at the prints anyway.
-            drop(inbox.push(Envelope { owner: MARKETS, command, received_at: now, reply: Reply::Discard }));
-        }
+        self.wake_for_prints();
         Ok(())
     }
 

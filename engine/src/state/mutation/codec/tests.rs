@@ -1,14 +1,20 @@
 use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, TickSize};
+use crate::describe::Words as _;
 use crate::fact;
+use crate::fee::FeeRounding;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use crate::market::mutation::MarketMutation;
-use crate::market::terms::{Asset, Category, EventTerms, Interval, Listing, MarketState, Resolution, UpDown, Venue};
+use crate::market::terms::{
+    Asset, Category, EventTerms, FeeSchedule, Interval, Listing, MarketState, Resolution, UpDown, Venue,
+};
 use crate::mutation::Mutation;
 use crate::mutation::earlier::first as earlier;
 use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
 };
+use crate::realism::{FillModel, FillTerms};
+use crate::rehearsal::{AddressKind, Class, DeclaredAddress, Diagnosis, Rule};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
@@ -233,7 +239,45 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
         Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
         Mutation::NumbersExtended(fact::NumbersExtended { prefix: UserId(dice.next()), at }),
+        Mutation::FillCharged(fact::FillCharged {
+            trade: TradeId(dice.next()),
+            schedule: fee_schedule(dice),
+            rounding: dice.pick(&[FeeRounding::HalfUp, FeeRounding::Down, FeeRounding::UpToFour]),
+            at,
+        }),
+        Mutation::RebateAccrued(fact::RebateAccrued { trade: TradeId(dice.next()), wallet, amount: cash(dice), at }),
+        Mutation::RebatePaid(fact::RebatePaid { wallet, amount: cash(dice), at }),
+        Mutation::KeyRealismSet(fact::KeyRealismSet {
+            key,
+            set: key.0.is_multiple_of(2).then(|| "thin".to_owned()),
+            at,
+        }),
+        Mutation::QueueNoted(fact::QueueNoted {
+            order,
+            ahead: Qty(wallet.0),
+            confidence: Bps(at.0 as u32),
+            at,
+            venue_at: order.0.is_multiple_of(2).then_some(Timestamp(key.0)),
+        }),
+        Mutation::StrictFound(fact::StrictFound {
+            key,
+            rule: dice.pick(Rule::ALL),
+            class: dice.pick(Class::ALL),
+            diagnosis: dice.pick(Diagnosis::ALL),
+            count: small(dice),
+            order: dice.maybe(|dice| OrderId(dice.next())),
+            at,
+        }),
     ]
+}
+
+fn fee_schedule(dice: &mut Dice) -> FeeSchedule {
+    FeeSchedule {
+        rate: small(dice),
+        exponent: dice.next() as u16,
+        taker_only: dice.chance(50),
+        rebate_rate: small(dice),
+    }
 }
 
 fn figures(dice: &mut Dice) -> BacktestFigures {
@@ -283,6 +327,17 @@ fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
         MarketMutation::Restored(fact::Restored { instance: [0xa5; 16], parent: [0x5a; 16], lsn: 41, at }),
         MarketMutation::ClockSetBack(fact::ClockSetBack { from: Timestamp(0x0123_4567_89ab_cdef), at }),
         MarketMutation::HistoryCut(fact::HistoryCut { day: 0x0102_0304, at }),
+        MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule: dice.maybe(fee_schedule), at }),
+        MarketMutation::AddressDeclared(fact::AddressDeclared {
+            address: [dice.next() as u8; 20],
+            declared: DeclaredAddress {
+                kind: dice.pick(AddressKind::ALL),
+                owner: dice.maybe(|dice| [dice.next() as u8; 20]),
+                exchange: dice.chance(50),
+                neg_risk: dice.chance(50),
+            },
+            at,
+        }),
     ]
 }
 
@@ -325,7 +380,7 @@ pub(crate) fn listing(dice: &mut Dice) -> Listing {
 
 fn terms(dice: &mut Dice) -> OrderTerms {
     use TimeInForce::{Fak, Fok, Gtc, Gtd, Ioc};
-    OrderTerms {
+    let mut terms = OrderTerms {
         wallet: WalletId(dice.next()),
         key: KeyId(dice.next()),
         instrument: InstrumentId(dice.next() as u32),
@@ -354,7 +409,15 @@ fn terms(dice: &mut Dice) -> OrderTerms {
         },
         rounded_from: dice.maybe(Dice::text),
         order_hash: dice.maybe(|dice| [dice.next() as u8; 32]),
-    }
+        fill: None,
+    };
+    // Of a drawn value: the values that are drawn later stay.
+    terms.fill = terms.order_hash.map(|[byte, ..]| FillTerms {
+        model: FillModel::ALL[usize::from(byte) % FillModel::ALL.len()],
+        cancel_share: Bps(byte.into()),
+        ..FillTerms::KIND
+    });
+    terms
 }
 
 fn moment(dice: &mut Dice) -> Timestamp {
@@ -448,12 +511,12 @@ fn the_newest_format_has_the_golden_bytes() {
     assert!(named(Mutation::KINDS) && named(MarketMutation::KINDS), "each fact has its lines");
 }
 
-/// The journal format of a line of a golden file: three facts have their own format.
+/// The journal format of a line of a golden file: four facts have their own format.
 fn format_of(name: &str, file: u16) -> u16 {
     match (name, file) {
         ("Restored", VERSION_FIRST) => VERSION_RESTORED,
         ("ClockSetBack", VERSION_FIRST) => VERSION_SET_BACK,
-        ("HistoryCut", VERSION_FIRST) => VERSION,
+        ("HistoryCut" | "FeeScheduleChanged" | "AddressDeclared", VERSION_FIRST) => VERSION,
         _ => file,
     }
 }
@@ -485,7 +548,9 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
                 let fact: Mutation = check(version, &bytes, line);
                 assert_eq!(fact.name(), name);
                 match &fact {
-                    Mutation::OrderPlaced(placed) if version < VERSION => assert_eq!(placed.terms.order_hash, None),
+                    Mutation::OrderPlaced(placed) if version < VERSION => {
+                        assert_eq!((placed.terms.order_hash, placed.terms.fill), (None, None));
+                    }
                     Mutation::OrderFilled(filled) if version < VERSION => assert_eq!(filled.venue_at, None),
                     _ => {}
                 }
@@ -494,8 +559,8 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
         }
     }
     println!("golden facts: {cases}");
-    // The last one is about markets: that history was cut.
-    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 1;
+    // The last three are about markets: that history was cut, what a market states about its fees, and what an address is.
+    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 3;
     assert_eq!(cases, GOLDEN.len() * 2 * (Mutation::KINDS.len() + MarketMutation::KINDS.len()) - 2 * later);
 }
 
@@ -589,7 +654,7 @@ fn is_later(fact: &Mutation) -> bool {
 fn without_later(fact: Mutation) -> Mutation {
     match fact {
         Mutation::OrderPlaced(mut placed) => {
-            placed.terms.order_hash = None;
+            (placed.terms.order_hash, placed.terms.fill) = (None, None);
             placed.into()
         }
         Mutation::OrderFilled(filled) => fact::OrderFilled { venue_at: None, ..filled }.into(),

@@ -366,6 +366,7 @@ fn the_writers_write_the_records() {
         filled_at: scalar::Timestamp(later),
         price_source: "matching_engine".into(),
         venue_time: None,
+        fee_source: "none".into(),
     };
     let bought = |change: &dyn Fn(OrderTerms) -> OrderTerms| {
         let mut trader = trader(&town);

@@ -361,7 +361,7 @@ impl Desk {
                     overlay.map_or_else(|| Offer::from(level), |of| of.left(taking.instrument, side, level, mirror));
                 shared(left, level, taking.depth_share)
             });
-            return walk::walk(offers, side, taking.want, bound, taking.rate, taken);
+            return walk::walk(offers, side, taking.want, bound, charge, taken);
         }
         match overlay {
             Some(overlay) => {

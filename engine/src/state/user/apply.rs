@@ -124,8 +124,9 @@ impl User {
                 indexes.prefix_granted(self.id, *prefix);
             }
             Mutation::FillCharged(fact::FillCharged { trade, schedule: _, rounding: _, at: _ }) => {
+                let number = self.number_of(trade.0).expect("a fill that is charged is the user's");
                 let trading = self.trading_mut();
-                let charged = trading.fill_at(object_number(trade.0)).map(|(row, _)| row);
+                let charged = trading.fill_at(number).map(|(row, _)| row);
                 trading.fills[charged.expect("a fill that is charged is there")].by_schedule = true;
             }
             Mutation::RebateAccrued(accrued) => self.earn_rebate(accrued, indexes),

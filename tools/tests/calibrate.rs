@@ -38,7 +38,9 @@ fn record(folder: &Path) {
         };
         let book = |token: &str, bids: &str, asks: &str| {
             let [bids, asks] = [bids, asks].map(|side| side.trim_end_matches(','));
-            format!(r#"{{"event_type":"book","asset_id":"{token}","timestamp":"{millis}","bids":[{bids}],"asks":[{asks}]}}"#)
+            format!(
+                r#"{{"event_type":"book","asset_id":"{token}","timestamp":"{millis}","bids":[{bids}],"asks":[{asks}]}}"#
+            )
         };
         let first = book("11", &(bids("0.40", size) + &bids("0.39", 50)), &bids("0.45", 100));
         let second_token = book("12", &bids("0.55", 100), &(bids("0.60", size) + &bids("0.61", 50)));
@@ -104,7 +106,11 @@ fn live_orders_are_compared_on_a_recording() {
     let rows: Vec<(Vec<String>, i32, &str)> = vec![
         (vec![file("none.csv", &[&order("o2", "99")]), "--tape".into(), tape.clone()], 1, "no order could be compared"),
         (vec![file("bad.csv", &[&cut]), "--tape".into(), tape.clone()], 2, "line 2, column 15 (price)"),
-        (vec![file("header.csv", &[])[..].replace("header.csv", "absent.csv"), "--tape".into(), tape.clone()], 2, "absent.csv"),
+        (
+            vec![file("header.csv", &[])[..].replace("header.csv", "absent.csv"), "--tape".into(), tape.clone()],
+            2,
+            "absent.csv",
+        ),
         (vec![good.clone(), "--tape".into(), format!("{tape}/none")], 2, "none"),
         (vec![good.clone()], 2, "--tape"),
         (vec![good.clone(), "--tape".into(), tape.clone(), "--models".into(), "fifo".into()], 2, "touch, cross"),

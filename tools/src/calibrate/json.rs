@@ -38,9 +38,7 @@ pub fn of(compared: &Comparison<'_>, report: &Report) -> Value {
 
 /// The result of a control.
 pub fn of_control(seed: u64, controlled: &Controlled) -> Value {
-    let check = |check: &::simulation::calibrate::control::Check| {
-        json!({"what": check.what, "seen": check.is_seen, "figures": check.figures})
-    };
+    let check = |check: &::simulation::calibrate::control::Check| json!({"what": check.what, "seen": check.is_seen, "figures": check.figures});
     let shifted = controlled.models.first().map(|model| row(model, &controlled.shifted));
     json!({
         "seed": seed,

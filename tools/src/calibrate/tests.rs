@@ -16,7 +16,10 @@ fn a_set_and_settings_come_one_over_the_other() {
         (&["thin"], FillTerms { depth_share: Bps(5_000), ..rules.realism.get("thin").expect("built in").fill }),
         (&["n=3", "cancel_share=0.25"], FillTerms { n: 3, cancel_share: Bps(2_500), ..kind }),
         (&["depth_share=0.01", "match_window_ms=0"], FillTerms { depth_share: Bps(100), match_window_ms: 0, ..kind }),
-        (&["half_life_s=86400", "match_window_ms=10000"], FillTerms { half_life_s: 86_400, match_window_ms: 10_000, ..kind }),
+        (
+            &["half_life_s=86400", "match_window_ms=10000"],
+            FillTerms { half_life_s: 86_400, match_window_ms: 10_000, ..kind },
+        ),
         // A set replaces what came before it.
         (&["n=3", "kind"], kind),
     ];

@@ -66,7 +66,8 @@ pub struct Check {
 impl Control {
     /// The control of the program.
     pub fn new(seed: u64) -> Control {
-        let of = |model: FillModel| Model { name: model.name().to_owned(), fill: FillTerms { model, ..FillTerms::KIND } };
+        let of =
+            |model: FillModel| Model { name: model.name().to_owned(), fill: FillTerms { model, ..FillTerms::KIND } };
         Control { seed, queue_prob: of(FillModel::QueueProb), touch: of(FillModel::Touch), shift: SHIFT }
     }
 
@@ -318,7 +319,7 @@ impl Market {
         let (best, other) = (self.best(side), self.best(1 - side));
         let tick = match self.draw(0, 99) {
             // Between the best prices.
-            0..15 if best.abs_diff(other) > 1 => if side == BIDS { best + 1 } else { best - 1 },
+            0..15 if best.abs_diff(other) > 1 => Market::away(1 - side, best, 1),
             0..55 => best,
             55..80 => Market::away(side, best, 1),
             _ => Market::away(side, best, 2),
@@ -373,7 +374,11 @@ impl Market {
         let mut part = 0;
         if let Some(queue) = self.sides[side].get_mut(&tick) {
             while let Some(front) = queue.front_mut().filter(|_| left > 0) {
-                part = if front.is_own { 1 } else if part == 0 { 0 } else { 2 };
+                part = match (front.is_own, part) {
+                    (true, _) => 1,
+                    (false, 0) => 0,
+                    (false, _) => 2,
+                };
                 let taken = front.shares.min(left);
                 front.shares -= taken;
                 left -= taken;
@@ -474,7 +479,10 @@ impl Market {
         let touched = std::mem::take(&mut self.touched);
         let delta = |outcome: usize| FeedUpdate::BookDelta {
             token: TOKENS[outcome].into(),
-            levels: touched.iter().map(|(side, tick)| in_book(outcome, *side, *tick, self.shown(*side, *tick))).collect(),
+            levels: touched
+                .iter()
+                .map(|(side, tick)| in_book(outcome, *side, *tick, self.shown(*side, *tick)))
+                .collect(),
             venue_ts: self.now,
         };
         let books = (!touched.is_empty()).then(|| (books_at, vec![delta(0), delta(1)]));

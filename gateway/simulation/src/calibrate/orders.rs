@@ -255,7 +255,9 @@ impl<'a> Line<'a> {
             return Err(self.wrong(index, "it is empty"));
         }
         if text.trim() != text || text.chars().nth(ID_CHARS_MAX).is_some() {
-            return Err(self.wrong(index, format!("allowed are at most {ID_CHARS_MAX} characters without outer spaces")));
+            return Err(
+                self.wrong(index, format!("allowed are at most {ID_CHARS_MAX} characters without outer spaces"))
+            );
         }
         Ok(text)
     }
@@ -404,7 +406,8 @@ fn fill(line: &Line<'_>) -> Result<Option<LiveFill>, BadInput> {
     let id = line.id(10)?.to_owned();
     let at = line.given_time(11)?;
     let price = line.decimal(12)?.cash_exact().filter(|price| (1..1_000_000).contains(&price.0));
-    let price = price.ok_or_else(|| line.wrong(12, "allowed is a price above 0 and below 1 with at most 6 decimals"))?;
+    let price =
+        price.ok_or_else(|| line.wrong(12, "allowed is a price above 0 and below 1 with at most 6 decimals"))?;
     let size = line.size(13)?;
     let fee = match line.is_empty(14) {
         true => None,

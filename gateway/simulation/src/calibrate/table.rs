@@ -118,7 +118,10 @@ impl Row {
             ("Price error, bps", self.price_error.map_or_else(none, bps)),
             ("Profit, live, USD", change(self.live_pnl)),
             ("Profit, model, USD", change(self.model_pnl)),
-            ("Difference, USD", format!("{} [{}, {}]", change(self.difference()), change(self.interval[0]), change(self.interval[1]))),
+            (
+                "Difference, USD",
+                format!("{} [{}, {}]", change(self.difference()), change(self.interval[0]), change(self.interval[1])),
+            ),
         ]
     }
 }
@@ -268,7 +271,8 @@ impl Spans {
         row.live_fills_after = quantile(self.live, 1, 2);
         row.model_fills_after = quantile(self.model, 1, 2);
         row.time_error = quantile(self.errors.clone(), 1, 2).zip(quantile(self.errors, 9, 10)).map(<[u64; 2]>::from);
-        let (sum, count) = (self.prices.iter().map(|error| u128::from(*error)).sum::<u128>(), self.prices.len() as u128);
+        let (sum, count) =
+            (self.prices.iter().map(|error| u128::from(*error)).sum::<u128>(), self.prices.len() as u128);
         row.price_error = (count > 0).then(|| ((2 * sum + count) / (2 * count)) as u64);
     }
 }

@@ -31,7 +31,10 @@ impl TapeDigest {
             }
             FeedUpdate::Listed { listing, state } => {
                 let line = self.begin(b"listed", at).text(&listing.condition);
-                line.texts(&listing.tokens).number(*state as u64).number(listing.tick.0.into()).number(listing.end.map_or(0, |end| end.0));
+                line.texts(&listing.tokens)
+                    .number(*state as u64)
+                    .number(listing.tick.0.into())
+                    .number(listing.end.map_or(0, |end| end.0));
             }
             FeedUpdate::StateChanged { condition, state } => {
                 self.begin(b"state", at).text(condition).number(*state as u64);

@@ -3,11 +3,13 @@
 use super::control::{Check, Control, Controlled, Recorded, listing};
 use super::orders::{Kind, LiveFill};
 use super::*;
+use crate::report::{self, Calibration};
 use engine::amount::{Cash, Price, Qty};
 use engine::book::BookSide;
 use engine::id::Outcome;
 use engine::market::terms::{MarketState, Resolution};
 use engine::time::{MILLISECOND, SECOND};
+use roxmltree::{Document, ParsingOptions};
 use venue::FeedUpdate;
 
 /// 2026-09-01T00:00:00Z.
@@ -136,7 +138,10 @@ fn each_model_fills_as_in_a_server() {
     assert_eq!((queue.both, queue.time_error, queue.price_error), (1, Some([0, 0]), Some(0)));
     assert_eq!(cross.time_error, Some([10 * SECOND, 10 * SECOND]));
     assert_eq!((queue.live_fills_after, queue.model_fills_after), (Some(19_980 * 1_000), Some(19_980 * 1_000)));
-    assert_eq!((queue.shares().text().as_deref(), queue.precision().text().as_deref()), (Some("1.2000"), Some("1.0000")));
+    assert_eq!(
+        (queue.shares().text().as_deref(), queue.precision().text().as_deref()),
+        (Some("1.2000"), Some("1.0000"))
+    );
     // The last midpoint is 0.42: two cents on each share.
     assert_eq!(report.marks, [Some(Cash(420_000))]);
     assert_eq!((queue.live_pnl, queue.model_pnl, touch.model_pnl), (Cash(100_000), Cash(120_000), Cash(0)));
@@ -179,7 +184,8 @@ fn traces_of_the_orders_are_taken_out() {
         // The order alone at the best price: without it, the price is 0.39, and a model must not meet itself.
         order.price = Price(4_100);
         order.fills.clear();
-        let frames = recording(vec![(10_000, bid(4_100, 10).to_vec()), (12_000, bid(4_100, 10).to_vec()), (70_000, vec![])]);
+        let frames =
+            recording(vec![(10_000, bid(4_100, 10).to_vec()), (12_000, bid(4_100, 10).to_vec()), (70_000, vec![])]);
         let report = run(&frames, &[order], true);
         assert_eq!(report.marks, [Some(Cash(425_000))]);
         assert_eq!(filled(&report), [0; 5]);
@@ -275,7 +281,8 @@ fn sales_are_mirrored_purchases() {
         assert_eq!((row.model_pnl, row.model_shares), (other.model_pnl, other.model_shares));
     }
     // An immediate sale of the first token takes the bids, and pays a fee.
-    let taker = LiveOrder { kind: Kind::Fak, side: Side::Sell, price: Price(3_900), size: Qty::from_shares(120), ..buy() };
+    let taker =
+        LiveOrder { kind: Kind::Fak, side: Side::Sell, price: Price(3_900), size: Qty::from_shares(120), ..buy() };
     let report = run(&frames, &[taker.clone()], false);
     for ran in report.models.iter().map(|model| &model[0]) {
         let [fill] = ran.fills[..] else { panic!("one fill: {ran:?}") };
@@ -307,17 +314,53 @@ fn a_result_is_the_value_of_a_share() {
         let resolved = FeedUpdate::Resolved { condition: listing().condition, resolution, venue_ts: FIRST };
         let frames = recording(vec![(15_000, vec![sold(3_900, 4, "a")]), (80_000, vec![resolved]), (90_000, vec![])]);
         let report = run(&frames, &[buy()], false);
-        assert_eq!((report.marks.clone(), filled(&report)), (vec![Some(Cash(mark))], [0, 4, 4, 4, 4]), "{resolution:?}");
+        assert_eq!(
+            (report.marks.clone(), filled(&report)),
+            (vec![Some(Cash(mark))], [0, 4, 4, 4, 4]),
+            "{resolution:?}"
+        );
         assert_eq!(report.rows[3].model_pnl, Cash(4 * (mark - 400_000)), "{resolution:?}");
     }
     println!("results: {} cases", rows.len());
 }
 
+/// The page is well-formed, loads nothing, and shows hostile texts as texts.
+#[test]
+fn the_page_loads_nothing() {
+    let frames = recording(vec![(15_000, vec![sold(3_900, 4, "a")]), (70_000, vec![])]);
+    let hostile = LiveOrder { id: "<script src=\"https://x\">&amp;\u{1}".to_owned(), ..buy() };
+    let mut orders = vec![hostile, LiveOrder { token: "3".to_owned(), ..buy() }];
+    orders.extend((0..600).map(|number| LiveOrder { id: format!("o{number}"), size: Qty::from_shares(1), ..buy() }));
+    let (models, rules) = (all_models(), Rules::default());
+    let report = run(&frames, &orders, false);
+    let inputs = [("Models", "touch".to_owned()), ("Result hash", "<b>".to_owned())];
+    let page =
+        report::calibration_html(&Calibration { orders: &orders, models: &models, report: &report, inputs: &inputs });
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(&page, options).expect("a well-formed page");
+    let count = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
+    assert_eq!((count("script"), count("link"), count("img"), count("b"), count("h1")), (0, 0, 0, 0, 1));
+    assert!(page.len() < report::BYTES_MAX && page.contains("102 more are in the JSON file."), "{}", page.len());
+    for part in ["left out: unknown_token", "&lt;script src=&quot;https://x&quot;&gt;&amp;amp;\u{fffd}", "Recall"] {
+        assert!(page.contains(part), "{part} is not in the page");
+    }
+    // Nothing to compare.
+    let none = LiveOrder { token: "3".to_owned(), ..buy() };
+    let report = Comparison::new(std::slice::from_ref(&none), &models, &rules, true, 7);
+    let report = report.run(&mut Recorded::new(&[]), &|| true).expect("it ends");
+    let orders = [none];
+    let page =
+        report::calibration_html(&Calibration { orders: &orders, models: &models, report: &report, inputs: &[] });
+    assert!(page.contains("No order could be compared.") && report.compared() == 0);
+    println!("pages: 2 cases");
+}
+
 #[test]
 fn lists_of_models() {
     let names = |text: &str| {
-        Model::list(Some(text), FillTerms::KIND)
-            .map(|models| models.into_iter().map(|model| (model.name, model.fill.model, model.fill.n)).collect::<Vec<_>>())
+        Model::list(Some(text), FillTerms::KIND).map(|models| {
+            models.into_iter().map(|model| (model.name, model.fill.model, model.fill.n)).collect::<Vec<_>>()
+        })
     };
     assert_eq!(all_models().len(), FillModel::ALL.len());
     let good = names("touch,queue_prob:3,queue_prob").expect("good");
@@ -329,7 +372,17 @@ fn lists_of_models() {
             ("queue_prob".to_owned(), FillModel::QueueProb, 2),
         ]
     );
-    let wrong = ["", "touch,", "Touch", "queue:2", "queue_prob:0", "queue_prob:4", "queue_prob:", "queue_prob:x", "touch,touch"];
+    let wrong = [
+        "",
+        "touch,",
+        "Touch",
+        "queue:2",
+        "queue_prob:0",
+        "queue_prob:4",
+        "queue_prob:",
+        "queue_prob:x",
+        "touch,touch",
+    ];
     for text in wrong {
         assert!(names(text).is_err(), "{text}");
     }

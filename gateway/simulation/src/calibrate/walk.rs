@@ -394,8 +394,9 @@ impl<'a> World<'a> {
         let (at, mut has_trades) = (frame.received, false);
         for update in frame.updates {
             let Some(instrument) = token(update).and_then(|token| self.catalog.by_token(token)) else { continue };
+            let is_watched = self.books.is_watched(instrument.market());
             match update {
-                FeedUpdate::SidelessTrade { price, size, .. } => {
+                FeedUpdate::SidelessTrade { price, size, .. } if is_watched => {
                     let print = SidelessPrint { instrument, price: *price, size: *size, at };
                     self.hand(Event::Sideless(print));
                 }
@@ -404,7 +405,11 @@ impl<'a> World<'a> {
                     if self.reports.is_repeated(report) {
                         continue;
                     }
+                    // A fill is found whether or not an order of a model rests.
                     let own = self.own.part_of(instrument, *price, *size, id.as_deref(), [*venue_ts, at]);
+                    if !is_watched {
+                        continue;
+                    }
                     let taker: Side = report.taker;
                     let print = |size| Print { instrument, price: *price, size, taker, taken_at: at, at };
                     // What came before an own order in its queue was traded before it.

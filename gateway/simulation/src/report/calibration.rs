@@ -26,10 +26,7 @@ pub(super) fn write(page: &mut Html, of: &Calibration<'_>) {
     page.raw("<header><p class=\"kind\">Calibration</p>").element("h1", "", &sentence(of));
     let span = format!("{} to {} UTC", time(report.span.start), time(report.span.end));
     page.element("p", "unit", &span).raw("</header>");
-    let mut figures = vec![
-        ("Live orders", count(orders.len() as u64)),
-        ("Compared", count(report.compared() as u64)),
-    ];
+    let mut figures = vec![("Live orders", count(orders.len() as u64)), ("Compared", count(report.compared() as u64))];
     let left_out = report.counts_left_out();
     figures.extend(left_out.iter().filter(|(_, number)| *number > 0).map(|(why, number)| {
         let name = match why.name() {
@@ -53,9 +50,11 @@ pub(super) fn write(page: &mut Html, of: &Calibration<'_>) {
 
 /// The model that is right most often.
 fn sentence(of: &Calibration<'_>) -> String {
-    let best = of.models.iter().zip(&of.report.rows).reduce(|best, next| {
-        if next.1.right().is_above(best.1.right()) { next } else { best }
-    });
+    let best = of
+        .models
+        .iter()
+        .zip(&of.report.rows)
+        .reduce(|best, next| if next.1.right().is_above(best.1.right()) { next } else { best });
     match best.filter(|(_, row)| row.orders > 0) {
         None => "No order could be compared.".to_owned(),
         Some((model, row)) => format!(
@@ -106,11 +105,19 @@ fn orders_table(page: &mut Html, of: &Calibration<'_>) {
     for (number, order) in orders.iter().enumerate().take(ORDERS_SHOWN) {
         page.raw("<tr>").element("td", "time", &time(order.sent_at)).raw("<td>").label(&order.id).raw("</td>");
         let side = if order.side == Side::Buy { "buy" } else { "sell" };
-        page.element("td", "", side).element("td", "number", &price(engine::amount::Cash(i64::from(order.price.0) * 100)));
+        page.element("td", "", side).element(
+            "td",
+            "number",
+            &price(engine::amount::Cash(i64::from(order.price.0) * 100)),
+        );
         page.element("td", "number", &shares(order.size)).element("td", "number", &filled(order.filled()));
         match report.left_out[number] {
             Some(why) => {
-                page.raw("<td colspan=\"").text(&models.len().to_string()).raw("\">left out: ").text(why.name()).raw("</td>");
+                page.raw("<td colspan=\"")
+                    .text(&models.len().to_string())
+                    .raw("\">left out: ")
+                    .text(why.name())
+                    .raw("</td>");
             }
             None => {
                 for ran in &report.models {

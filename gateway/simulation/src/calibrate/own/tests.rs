@@ -68,7 +68,10 @@ fn left(own: &mut Own, millis: u64, size: Option<u64>) -> u64 {
         None => {
             own.pass(at(millis));
             let moved = own.moved();
-            moved.iter().find(|(instrument, ..)| *instrument == FIRST).map_or(u64::MAX, |(.., size)| size.0 / Qty::SHARE.0)
+            moved
+                .iter()
+                .find(|(instrument, ..)| *instrument == FIRST)
+                .map_or(u64::MAX, |(.., size)| size.0 / Qty::SHARE.0)
         }
     }
 }
@@ -169,7 +172,11 @@ fn a_fill_is_found_once_among_the_trades() {
     type Case = (&'static str, [Option<&'static str>; 2], Vec<Trade>);
     let cases: Vec<Case> = vec![
         ("by terms", [None, None], vec![(FIRST, 4_000, 4, None, 21_900, 4), (FIRST, 4_000, 4, None, 21_900, 0)]),
-        ("of the complement", [None, None], vec![(SECOND, 6_000, 4, None, 20_000, 4), (SECOND, 6_000, 6, None, 22_000, 6)]),
+        (
+            "of the complement",
+            [None, None],
+            vec![(SECOND, 6_000, 4, None, 20_000, 4), (SECOND, 6_000, 6, None, 22_000, 6)],
+        ),
         (
             "other terms",
             [None, None],

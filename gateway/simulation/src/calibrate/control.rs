@@ -31,6 +31,8 @@ const TICK: u16 = 100;
 /// Prices in ticks; the market stays away from its ends.
 const LOWEST: u16 = 10;
 const HIGHEST: u16 = 90;
+/// A level with this size has as many leaving as coming.
+const CROWDED: Qty = Qty::from_shares(160);
 /// Levels that a side has at least.
 const LEVELS_MIN: usize = 4;
 
@@ -294,8 +296,8 @@ impl Market {
         self.now = self.now.plus(self.draw(100, 900) * MILLISECOND);
         if !self.place_or_cancel() {
             match self.draw(0, 99) {
-                0..55 => self.add(),
-                55..80 => self.cancel(),
+                0..70 => self.add(),
+                70..85 => self.cancel(),
                 _ => self.trade(),
             }
         }
@@ -317,25 +319,37 @@ impl Market {
     fn add(&mut self) {
         let side = self.draw(0, 1) as usize;
         let (best, other) = (self.best(side), self.best(1 - side));
+        let between = best.abs_diff(other).saturating_sub(1);
         let tick = match self.draw(0, 99) {
-            // Between the best prices.
-            0..15 if best.abs_diff(other) > 1 => Market::away(1 - side, best, 1),
-            0..55 => best,
-            55..80 => Market::away(side, best, 1),
+            // The wider the spread, the more often there.
+            chance if between > 0 && chance < 85.min(10 + 10 * u64::from(between)) => Market::away(1 - side, best, 1),
+            0..60 => best,
+            60..85 => Market::away(side, best, 1),
             _ => Market::away(side, best, 2),
         };
         let shares = self.draw(5, 60);
-        self.arrive(side, tick, Resting { is_own: false, shares });
+        match self.shown(side, tick) < CROWDED {
+            true => self.arrive(side, tick, Resting { is_own: false, shares }),
+            // There are others enough: one of them leaves.
+            false => self.leave(side, tick),
+        }
     }
 
     fn cancel(&mut self) {
         let (side, depth) = (self.draw(0, 1) as usize, self.draw(0, 3) as usize);
         let ticks: Vec<u16> = self.sides[side].keys().copied().collect();
         let place = if side == BIDS { ticks.len().checked_sub(depth + 1) } else { Some(depth) };
-        let Some(tick) = place.and_then(|place| ticks.get(place)).copied() else { return };
-        let last = self.sides[side][&tick].len() as u64 - 1;
-        let number = self.draw(0, last) as usize;
-        if ticks.len() > 1 && !self.sides[side][&tick][number].is_own {
+        if let Some(tick) = place.and_then(|place| ticks.get(place)).filter(|_| ticks.len() > 1) {
+            self.leave(side, *tick);
+        }
+    }
+
+    /// One of the others in a level is cancelled, wherever it waits.
+    fn leave(&mut self, side: usize, tick: u16) {
+        let last = self.sides[side].get(&tick).map_or(0, VecDeque::len).saturating_sub(1);
+        let number = self.draw(0, last as u64) as usize;
+        let resting = self.sides[side].get(&tick).and_then(|queue| queue.get(number));
+        if resting.is_some_and(|resting| !resting.is_own) {
             self.remove(side, tick, number);
         }
     }
@@ -360,7 +374,7 @@ impl Market {
             _ => 100,
         };
         let side = if self.draw(0, 99) < sells { BIDS } else { ASKS };
-        let mut left = self.draw(10, 150);
+        let mut left = if self.draw(0, 9) == 0 { self.draw(200, 450) } else { self.draw(10, 90) };
         while left > 0 && self.sides[side].len() > 1 {
             let tick = self.best(side);
             left = self.take(side, tick, left);

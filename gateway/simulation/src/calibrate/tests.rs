@@ -179,7 +179,7 @@ fn traces_of_the_orders_are_taken_out() {
         let mut order = buy();
         order.fills.push(fill(30_400, 400_000, 5, hash));
         assert_eq!(filled(&run(&frames, &[order.clone()], true)), expected, "{hash:?} {id}");
-        // With them it stands ten further from the front.
+        // With them the order is ten further from the front.
         assert_eq!(filled(&run(&frames, &[order.clone()], false)), [0; 5], "{hash:?} {id}");
         // The order alone at the best price: without it, the price is 0.39, and a model must not meet itself.
         order.price = Price(4_100);

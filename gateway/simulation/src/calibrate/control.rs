@@ -28,9 +28,9 @@ const SPAN: u64 = 2 * HOUR + 5 * MINUTE;
 const FIRST: Timestamp = Timestamp(1_788_220_800 * SECOND);
 const TOKENS: [&str; 2] = ["1", "2"];
 const TICK: u16 = 100;
-/// Prices in ticks; the market stays away from its ends.
-const LOWEST: u16 = 10;
-const HIGHEST: u16 = 90;
+/// Prices in ticks between which it walks freely.
+const LOWEST: u16 = 25;
+const HIGHEST: u16 = 75;
 /// A level with this size has as many leaving as coming.
 const CROWDED: Qty = Qty::from_shares(160);
 /// Levels that a side has at least.
@@ -366,12 +366,11 @@ impl Market {
 
     /// A taker, who takes at most all but the last level.
     fn trade(&mut self) {
-        // Prices are drawn back from the ends.
-        let middle = self.best(BIDS);
-        let sells = match middle {
-            ..LOWEST => 0,
-            LOWEST..HIGHEST => 25 + u64::from(middle) / 2,
-            _ => 100,
+        // A price that were drawn to the middle would say how an order of another hour fills.
+        let sells = match self.best(BIDS) {
+            ..LOWEST => 35,
+            LOWEST..HIGHEST => 50,
+            _ => 65,
         };
         let side = if self.draw(0, 99) < sells { BIDS } else { ASKS };
         let mut left = if self.draw(0, 9) == 0 { self.draw(200, 450) } else { self.draw(10, 90) };
@@ -471,7 +470,8 @@ impl Market {
             kind: Kind::Gtc,
             price: if is_first { price(tick) } else { price(tick).complement() },
             size: Qty::from_shares(shares),
-            post_only: false,
+            // At another time it waits or is refused: one that took would say where prices were, not what it met.
+            post_only: true,
             sent_at: Timestamp(self.now.0 - 30 * MILLISECOND),
             acked_at: Some(self.now.plus(20 * MILLISECOND)),
             cancelled_at: Some(ends_at),

@@ -39,7 +39,7 @@ pub const QUESTION: &str = "does a server stay flat, for hours and over restarts
 /// Runs at full speed until rows leave memory.
 const WARM_SECONDS: u64 = 10;
 /// The run that counts. It spans several checkpoints, and the keeper's work after it counts, too: a closed loop alone
-/// reaches a rate at which the keeper falls behind.
+/// reaches a rate that the keeper cannot hold.
 const CALIBRATION_SECONDS: u64 = 150;
 /// The keeper has caught up with the log when there is no newer snapshot for this long.
 const SETTLED: Duration = Duration::from_secs(20);

@@ -607,7 +607,9 @@ impl<R> Shard<R> {
             user.apply(fact, indexes);
             let (order, what, at) = match fact {
                 Mutation::OrderPlaced(fact::OrderPlaced { order, at, .. }) => (*order, OrderFact::Placed, *at),
-                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, liquidity, fee_rate, at, .. }) => {
+                Mutation::OrderFilled(fact::OrderFilled {
+                    order, trade, levels, qty, liquidity, fee_rate, at, ..
+                }) => {
                     self.desk.deplete(&self.books, owner, levels);
                     let filled = user.order(*order).expect("a fill was applied to its order");
                     let evidence = if *liquidity == Liquidity::Taker { Evidence::Walk } else { self.evidence };

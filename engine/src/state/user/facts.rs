@@ -236,8 +236,7 @@ mod tests {
                 (0..count as u32).for_each(|order| facts.push(Fact::Closed { order: above + order }));
                 facts.keep_newest(kept);
                 let there: Vec<_> = (0..facts.len()).map(|at| facts.get(at).expect("there").number()).collect();
-                let expected: Vec<_> =
-                    (count.saturating_sub(kept)..count).map(|order| above + order as u32).collect();
+                let expected: Vec<_> = (count.saturating_sub(kept)..count).map(|order| above + order as u32).collect();
                 assert_eq!(there, expected, "{kept} of {count}");
                 facts.push(Fact::Placed { order: 7 });
                 assert_eq!(facts.get(facts.len() - 1), Some(Fact::Placed { order: 7 }));

@@ -643,9 +643,7 @@ fn wincode_writes_and_reads_the_bytes_of_bincode() {
             };
             assert_eq!(encoded(VERSION_FIRST, &fact), earlier.expect("memory"), "seed {seed} {}", fact.name());
             let earlier = match fact.clone() {
-                Mutation::OrderPlaced(fact) => {
-                    bincode::encode_to_vec((8_u32, fourth::OrderPlaced::from(fact)), layout)
-                }
+                Mutation::OrderPlaced(fact) => bincode::encode_to_vec((8_u32, fourth::OrderPlaced::from(fact)), layout),
                 unchanged => bincode::encode_to_vec(unchanged, layout),
             };
             assert_eq!(encoded(VERSION_FOURTH, &fact), earlier.expect("memory"), "seed {seed} {}", fact.name());

@@ -370,7 +370,8 @@ impl Parted {
     fn rebuild_without(&self, name: &str) -> bool {
         let output = rebuild(&self.world.place, &[]);
         let lines = objects(&output);
-        let note = format!("{}: of another log, or another copy of this one", self.world.place.data().join(name).display());
+        let note =
+            format!("{}: of another log, or another copy of this one", self.world.place.data().join(name).display());
         assert!(lines.iter().any(|line| line["note"] == json!(note)), "{note} in {lines:?}");
         let lacking = int(lines.last().expect("a last line"), "/users_lacking");
         assert_eq!(output.status.code(), Some(i32::from(lacking > 0)), "{lines:?}");

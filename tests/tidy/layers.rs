@@ -110,7 +110,7 @@ const FOLDERS: [(&str, &str, &[&str]); 20] = [
 ];
 
 /// The layer of a source: the innermost package around it.
-fn layer_of(source: &str) -> &'static Layer {
+pub fn layer_of(source: &str) -> &'static Layer {
     let holds = |layer: &&Layer| source.strip_prefix(layer.folder).is_some_and(|rest| rest.starts_with('/'));
     LAYERS.iter().filter(holds).max_by_key(|layer| layer.folder.len()).expect("a source is in a package")
 }

@@ -50,6 +50,9 @@ pub enum Event {
     Print(Print),
     Sideless(SidelessPrint),
     Level(LevelNews),
+    /// A trade of an order that a calibration compares: a recording has it only because the order was there. It takes
+    /// nothing from what is before an order in its queue and explains no smaller level, but it may fill.
+    Own(Print),
 }
 
 /// What filled an order.
@@ -164,7 +167,7 @@ impl PrintLane {
     /// Counts an event that is dropped.
     pub fn lose_one(&self, event: Event) {
         match event {
-            Event::Print(_) => self.lose(1),
+            Event::Print(_) | Event::Own(_) => self.lose(1),
             Event::Sideless(_) | Event::Level(_) => {
                 self.events_lost.fetch_add(1, Relaxed);
             }

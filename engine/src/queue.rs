@@ -263,6 +263,12 @@ impl Level {
         Some(size - taken)
     }
 
+    /// What [`Level::take`] would return; nothing moves.
+    pub fn beyond(&self, order: OrderId, size: Qty) -> Option<Qty> {
+        let place = self.place(order).filter(|_| !self.is_frozen)?;
+        Some(size - place.ahead.min(size))
+    }
+
     /// Smaller levels whose window is over at `now` are explained or guessed by now. Calls `moved` with each order that
     /// has moved.
     pub fn settle(&mut self, now: Timestamp, mut moved: impl FnMut(OrderId)) {

@@ -6,6 +6,7 @@ mod archive_verbs;
 mod asyncapi;
 mod backtest;
 mod backup;
+mod calibrate;
 mod clock;
 mod configuration;
 mod desk;
@@ -89,6 +90,10 @@ enum Verb {
     /// when it failed, 2 for a wrong specification or command, 3 for another result than the expected one, 130 or 143
     /// after SIGINT or SIGTERM.
     Backtest(backtest::BacktestVerb),
+    /// Compare live orders with what the fill models do with them on a recording of the same time, without a server. Exit
+    /// code 0 when orders were compared, 1 when none could be, or the control failed, 2 for wrong input, 130 or 143 after
+    /// SIGINT or SIGTERM.
+    Calibrate(calibrate::CalibrateVerb),
     /// Check a folder of facts of football. Exit code 1 when a file has a defect.
     #[command(subcommand)]
     Football(football::FootballVerb),
@@ -139,6 +144,7 @@ fn main() -> ExitCode {
         Verb::Archive(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),
         Verb::Backtest(verb) => verb.run(),
+        Verb::Calibrate(verb) => verb.run(),
         Verb::Football(verb) => verb.run(),
         Verb::Incident(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
@@ -158,6 +164,9 @@ fn main() -> ExitCode {
                 return USAGE.into();
             }
             if let Some(failed) = failure.downcast_ref::<backtest::Failed>() {
+                return failed.exit_code().into();
+            }
+            if let Some(failed) = failure.downcast_ref::<calibrate::Failed>() {
                 return failed.exit_code().into();
             }
             failure.downcast_ref().map_or(ExitCode::FAILURE, |by: &Interrupted| by.exit_code().into())

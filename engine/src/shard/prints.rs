@@ -36,6 +36,8 @@ pub(super) struct Prints<R> {
 /// A print, and the progress of its orders.
 struct AtHand {
     print: Print,
+    /// It moves no place in a queue.
+    is_own: bool,
     done: usize,
     /// The current user, and the remaining size for that user.
     owner: Option<UserId>,
@@ -116,12 +118,13 @@ impl<R> Shard<R> {
                 Some(at_hand) => at_hand,
                 None => match self.prints.lane.pop() {
                     None => break,
-                    Some(Event::Print(print)) => self.next_print(print, &ground),
+                    Some(Event::Print(print)) => self.next_print(print, false, &ground),
+                    Some(Event::Own(print)) => self.next_print(print, true, &ground),
                     Some(other) => {
                         match other {
                             Event::Level(news) => self.queues.note(news),
                             Event::Sideless(print) => self.queues.print_sideless(print),
-                            Event::Print(_) => unreachable!("taken above"),
+                            Event::Print(_) | Event::Own(_) => unreachable!("taken above"),
                         }
                         budget -= 1;
                         continue;
@@ -141,8 +144,11 @@ impl<R> Shard<R> {
     }
 
     /// The orders that a print may reach.
-    fn next_print(&mut self, print: Print, ground: &Ground<'_>) -> AtHand {
-        self.queues.print(&print);
+    fn next_print(&mut self, print: Print, is_own: bool, ground: &Ground<'_>) -> AtHand {
+        match is_own {
+            true => self.queues.reach(print.at),
+            false => self.queues.print(&print),
+        }
         self.prints.batch.clear();
         if let Some(market) = ground.catalog.market(print.instrument.market()) {
             // An order in a queue is reached at its limit, another one a tick beyond.
@@ -162,7 +168,7 @@ impl<R> Shard<R> {
             }
             self.prints.batch.sort_unstable();
         }
-        AtHand { print, done: 0, owner: None, left: Qty::ZERO, is_held_up: false }
+        AtHand { print, is_own, done: 0, owner: None, left: Qty::ZERO, is_held_up: false }
     }
 
     /// At most `budget` orders of the current print. Returns the count of orders visited.
@@ -203,11 +209,17 @@ impl<R> Shard<R> {
                     Reach::Not => continue,
                     Reach::Beyond if self.queues.is_frozen(order.id) => continue,
                     Reach::Beyond => at_hand.left,
-                    Reach::At => match self.queues.take(order.id, at_hand.left) {
-                        None => continue,
-                        Some(_) if at_hand.is_held_up => continue,
-                        Some(beyond) => beyond,
-                    },
+                    Reach::At => {
+                        let beyond = match at_hand.is_own {
+                            true => self.queues.beyond(order.id, at_hand.left),
+                            false => self.queues.take(order.id, at_hand.left),
+                        };
+                        match beyond {
+                            None => continue,
+                            Some(_) if at_hand.is_held_up => continue,
+                            Some(beyond) => beyond,
+                        }
+                    }
                 };
                 let from = self.facts.len();
                 let rest = order.unfilled();

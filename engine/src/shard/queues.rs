@@ -236,6 +236,11 @@ impl Queues {
         Some(beyond)
     }
 
+    /// The shares of a trade at the limit of an order that would pass it; `None` as in [`Queues::take`]. No place moves.
+    pub fn beyond(&self, order: OrderId, size: Qty) -> Option<Qty> {
+        self.level_of(order)?.beyond(order, size)
+    }
+
     /// Venue time has reached this moment: waits end, and a new minute may begin.
     pub fn reach(&mut self, at: Timestamp) {
         if at <= self.reached {

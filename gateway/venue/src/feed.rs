@@ -20,6 +20,7 @@ mod pending;
 mod prints;
 pub mod publish;
 mod quiet;
+pub mod reports;
 mod shards;
 mod watch;
 

@@ -88,14 +88,17 @@ impl World {
                 let answer = self.ask(Command::Cycle { venue_now, sweeps }, 0);
                 self.answer_text(answer)
             }
-            "print" => {
+            "print" | "own" => {
                 let (price, size) = level(rest[1]);
                 let taker = match rest[2] {
                     "buy" => Side::Buy,
                     "sell" => Side::Sell,
                     other => panic!("a print is by a buyer or a seller: {other:?}"),
                 };
-                self.hand_print(token(rest[0]), price, size, taker);
+                match verb {
+                    "own" => self.hand_own(token(rest[0]), price, size, taker),
+                    _ => self.hand_print(token(rest[0]), price, size, taker),
+                }
                 let before = self.notified_fills();
                 self.ask(Command::MeetPrints, 0);
                 format!("filled {}", self.notified_fills() - before)

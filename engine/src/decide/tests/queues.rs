@@ -68,6 +68,26 @@ queue #1                                     -> 30 of 100 at 1.00
 print N 0.60x32 buy                          -> filled 1
 order #1                                     -> PENDING 2/10 @0.6 fee 0 reserved 8 shares
 
+# a trade of the orders that a calibration compares fills, moves no place and explains nothing
+rule model queue
+market 0 geopolitics 0.01
+balance 1000
+book Y bids 0.40x100 asks 0.45x100
+buy Y 10 limit 0.40                          -> PENDING 0/10 reserved 4
+own Y 0.40x60 sell                           -> filled 0
+queue #1                                     -> 100 of 100 at 1.00
+own Y 0.40x103 sell                          -> filled 1
+queue #1                                     -> 100 of 100 at 1.00
+order #1                                     -> PENDING 3/10 @0.4 fee 0 reserved 2.8
+own N 0.60x104 buy                           -> filled 1
+order #1                                     -> PENDING 7/10 @0.4 fee 0 reserved 1.2
+level Y bid 0.40x40
+wait 1001ms
+cycle                                        -> looked 0 filled 0 closed 0
+queue #1                                     -> 40 of 40 at 0.84
+own Y 0.39x1 sell                            -> filled 1
+order #1                                     -> PENDING 8/10 @0.4 fee 0 reserved 0.8
+
 # cancelled shares are after the order, unless a part of them is before it
 rule model queue
 market 0 geopolitics 0.01

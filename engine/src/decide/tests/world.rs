@@ -266,6 +266,13 @@ impl World {
         self.shard().print_lane().push(Print { instrument, price, size, taker, taken_at: now, at: heard_at });
     }
 
+    /// A trade of the orders that a calibration compares, handed to the shard but not processed yet.
+    pub fn hand_own(&mut self, instrument: InstrumentId, price: Price, size: Qty, taker: Side) {
+        let (taken_at, at) = (self.now, self.books.venue_now(self.now));
+        self.hand_news();
+        self.shard().print_lane().push(Event::Own(Print { instrument, price, size, taker, taken_at, at }));
+    }
+
     /// Count of notices of fills of resting orders.
     pub fn notified_fills(&self) -> usize {
         let filled = |notice: &&Notice| matches!(notice.what, OrderFact::Filled { resting: true, .. });
@@ -388,8 +395,8 @@ impl World {
             _ => {
                 self.make_user();
                 let acts = [
-                    "buy", "sell", "late", "batch", "cancel", "cycle", "print", "settle", "beat", "endbeats", "key",
-                    "grant", "wallet", "realism",
+                    "buy", "sell", "late", "batch", "cancel", "cycle", "print", "own", "settle", "beat", "endbeats",
+                    "key", "grant", "wallet", "realism",
                 ];
                 if acts.contains(verb) {
                     self.last = self.out.records.len();

@@ -391,7 +391,33 @@ mod tests {
     fn words_have_their_numbers() {
         assert_eq!(
             every_word_has_its_number(),
-            2 + 2 + 5 + 3 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 4 + 2 + 5 + 4 + 2 + 2 + 12 + 5 + 6 + 5 + 5 + 19 + 4 + 22 + 4
+            2 + 2
+                + 5
+                + 3
+                + 4
+                + 14
+                + 2
+                + 9
+                + 4
+                + 4
+                + 2
+                + 4
+                + 3
+                + 4
+                + 2
+                + 5
+                + 4
+                + 2
+                + 2
+                + 12
+                + 5
+                + 6
+                + 5
+                + 5
+                + 19
+                + 4
+                + 22
+                + 4
         );
         for (number, venue) in Venue::ALL.iter().enumerate() {
             assert_eq!((*venue as usize, venue.value()), (number, Value::Text(&format!("{venue:?}"))));

@@ -35,7 +35,7 @@
 //! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
 //!
 //! `mutation`, `order`, `user` and `departed` are the folder `state/`. Among the folders, `market` is the lowest, then
-//! `book`, `state`, `look_up`, `decide`, `shard` and `backtest`; each names only lower ones (`tests/tidy/layers.rs`).
+//! `fee`, `book`, `state`, `look_up`, `decide`, `shard` and `backtest`; each names only lower ones (`tests/tidy/layers.rs`).
 //!
 //! Users never trade with each other, only against the venue's book, so a user belongs to exactly one shard and shards
 //! share nothing that is written.

@@ -66,6 +66,11 @@ pub const ROTATION_OVERLAP_US: u64 = 24 * 3_600 * SECOND;
 pub const KEY_USED_EVERY_US: u64 = 60 * SECOND;
 /// Maximum count of resting orders of a shard with a place in a queue; beyond it `SERVER_BUSY`.
 pub const QUEUED_ORDERS_MAX: usize = 100_000;
+/// Order facts of all users of a shard beyond which those of a user are cut that has many (gateway/docs/history.md §2):
+/// 32 MiB.
+pub const ORDER_FACTS_MAX: usize = 8 << 20;
+/// Order facts that a cut leaves to its user, who had twice as many or more.
+pub const ORDER_FACTS_LEFT: usize = 8_192;
 /// One matching cycle in this many visits every resting order (engine/docs/execution.md §7).
 pub const FULL_CYCLE_EVERY: u64 = 10;
 /// Resting orders of an unresolved market expire this long after its end date, venue time (engine/docs/execution.md
@@ -118,6 +123,10 @@ pub struct Rules {
     pub mails: bool,
     /// [`NUMBERS_PER_PREFIX`], or fewer.
     pub numbers_per_prefix: u32,
+    /// [`ORDER_FACTS_MAX`].
+    pub order_facts_max: usize,
+    /// [`ORDER_FACTS_LEFT`].
+    pub order_facts_left: usize,
     /// `[journal] write_formats`: with the previous formats, nothing is decided that they cannot hold.
     pub formats: Formats,
 }
@@ -292,6 +301,8 @@ impl Default for Rules {
             beta_until: None,
             mails: false,
             numbers_per_prefix: NUMBERS_PER_PREFIX,
+            order_facts_max: ORDER_FACTS_MAX,
+            order_facts_left: ORDER_FACTS_LEFT,
             formats: Formats::default(),
         }
     }

@@ -149,8 +149,9 @@ fn orders_of_the_newest_client_pass_a_rehearsal() {
     let report: Value = serde_json::from_slice(&output.stdout).expect("the doctor prints JSON");
     println!("{report}");
     let found = report["findings"].as_array().expect("a list").iter();
-    let found: Vec<(&str, &str)> =
-        found.map(|row| (row["rule"].as_str().unwrap_or_default(), row["class"].as_str().unwrap_or_default())).collect();
+    let found: Vec<(&str, &str)> = found
+        .map(|row| (row["rule"].as_str().unwrap_or_default(), row["class"].as_str().unwrap_or_default()))
+        .collect();
     // Too few shares; the age of the account is not known.
     assert_eq!(found, [("S07", "depends"), ("S10", "refused")], "{report}");
     assert!(report["sent"].as_u64().is_some_and(|sent| sent > 200), "{report}");

@@ -5,7 +5,7 @@
 //! directories. They are never written again; a new format gets a new NAME beside them:
 //!
 //! ```text
-//! GOLDEN_NAME=2026-11-23 cargo test -p tests --test crash -- --ignored golden::recipe
+//! GOLDEN_NAME=2026-11-23 cargo test -p tests --test crash golden_directories_are_made -- --ignored --nocapture
 //! ```
 
 mod recipe;

@@ -1,5 +1,6 @@
 //! The history store of a data directory: its verbs, kills, and a backup of it (gateway/docs/history.md).
 
+use crate::kills::copy_dir;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
@@ -130,14 +131,19 @@ fn prices_survive_kills_and_backups() {
     }
 }
 
-/// `history rebuild`: its exit code and last line.
-fn rebuilt(place: &ServerDir, from: &[&Path]) -> (Option<i32>, Value) {
+/// `history rebuild`.
+fn rebuild(place: &ServerDir, from: &[&Path]) -> Output {
     let mut words = vec![OsString::from("history"), "rebuild".into(), place.data().into(), "--json".into()];
     from.iter().for_each(|from| words.extend([OsString::from("--from"), (*from).into()]));
     let output = run(words);
-    let lines = objects(&output);
-    println!("{lines:?} {}", errors(&output));
-    (output.status.code(), lines.last().cloned().unwrap_or_default())
+    println!("{:?} {}", objects(&output), errors(&output));
+    output
+}
+
+/// Its exit code and last line.
+fn rebuilt(place: &ServerDir, from: &[&Path]) -> (Option<i32>, Value) {
+    let output = rebuild(place, from);
+    (output.status.code(), objects(&output).pop().unwrap_or_default())
 }
 
 /// A store that was lost: without a backup the server says what it does not know, and with one it knows all of it again.
@@ -282,4 +288,161 @@ fn an_interrupted_rebuild_is_finished() {
         assert!(store.join("store").is_dir() && !made.exists(), "{by}");
         cases.add(3);
     }
+}
+
+/// Orders of user 0 that end; returns their ids.
+fn ended_orders(world: &World, name: &str, price: &str) -> Vec<i64> {
+    let mut client = world.user(0);
+    let end = |nth: i64| {
+        let named = json!({"client_order_id": format!("{name}-{nth}")});
+        let order = changed(&limit(&world.markets.rain, "BUY", price, "10"), &named);
+        let id = int(&client.post("/v1/orders", &order).expect(200), "/order_id");
+        client.delete(&format!("/v1/orders/{id}")).expect(200);
+        id
+    };
+    (0..6).map(end).collect()
+}
+
+/// A directory and its copy that went on by itself: their logs have the same identity, and of the same LSNs other records;
+/// other orders with the same ids have left memory. Only checksums distinguish them.
+struct Parted {
+    world: World,
+    other: PathBuf,
+    /// What was shown, by target.
+    seen: Vec<(String, Value)>,
+}
+
+impl Parted {
+    fn new() -> Parted {
+        let mut world = World::start_with(2, leaving_soon);
+        let (data, root) = (world.place.data(), world.place.root().to_owned());
+        let (own, other) = (root.join("own"), root.join("other"));
+        let mut ids = ended_orders(&world, "common", "0.30");
+        world.depart_everything(1);
+        world.server.stop();
+        copy_dir(&data, &other);
+        world.server = world.place.start();
+        let parted = ended_orders(&world, "own", "0.25");
+        world.depart_everything(1);
+        // Neither the snapshots nor the log after them have these rows.
+        world.make_snapshots(1, 2);
+        ids.extend(&parted);
+        let by_id = ids.iter().map(|id| format!("/v1/orders/{id}"));
+        let by_name = ["common-3", "own-3"].map(|name| format!("/v1/orders/by-client-id/{name}"));
+        let mut client = world.user(0);
+        let seen = by_id.chain(by_name).map(|target| (target.clone(), client.get(&target).expect(200))).collect();
+        drop(client);
+        let end = world.log_end();
+        world.server.stop();
+        fs::rename(&data, &own).expect("it can be renamed");
+        // Its rows move up to a later record, which the first log does not release.
+        fs::rename(&other, &data).expect("it can be renamed");
+        world.server = world.place.start();
+        world.fill_log_to(1, end + 10);
+        assert_eq!(ended_orders(&world, "other", "0.20"), parted, "the same ids");
+        world.depart_everything(1);
+        let end = world.log_end();
+        world.server.stop();
+        fs::rename(&data, &other).expect("it can be renamed");
+        fs::rename(&own, &data).expect("it can be renamed");
+        world.place.set("journal", "checkpoint_segments", "1000");
+        world.server = world.place.start();
+        world.fill_log_to(1, end + 10);
+        world.server.kill();
+        Parted { world, other, seen }
+    }
+
+    /// Puts a copy of the other store into the directory.
+    fn put_other_store(&self, name: &str) {
+        copy_dir(&self.other.join("history"), &self.world.place.data().join(name));
+    }
+
+    /// Removes the old stores.
+    fn forget_old_stores(&self) {
+        for entry in fs::read_dir(self.world.place.data()).expect("a folder").flatten() {
+            if entry.file_name().to_string_lossy().starts_with("history.damaged-") {
+                fs::remove_dir_all(entry.path()).expect("removed");
+            }
+        }
+    }
+
+    /// Rebuilds without another source: the store of this name is not read. Returns whether all rows are there.
+    fn rebuild_without(&self, name: &str) -> bool {
+        let output = rebuild(&self.world.place, &[]);
+        let lines = objects(&output);
+        let note =
+            format!("{}: of another log, or another copy of this one", self.world.place.data().join(name).display());
+        assert!(lines.iter().any(|line| line["note"] == json!(note)), "{note} in {lines:?}");
+        let lacking = int(lines.last().expect("a last line"), "/users_lacking");
+        assert_eq!(output.status.code(), Some(i32::from(lacking > 0)), "{lines:?}");
+        lacking == 0
+    }
+
+    /// Starts the server and compares what it shows; returns how many answers are unknown.
+    fn unknown(&mut self) -> usize {
+        self.world.server = self.world.place.start();
+        let (mut client, mut unknown) = (self.world.user(0), 0);
+        for (target, before) in &self.seen {
+            let answer = client.get(target);
+            match answer.status {
+                200 => assert_eq!(answer.json(), *before, "{target}"),
+                _ => {
+                    answer.refused(503, "PERSISTENCE_UNKNOWN");
+                    unknown += 1;
+                }
+            }
+        }
+        let other = client.get("/v1/orders/by-client-id/other-3");
+        assert!(other.status == 404 || (other.status, unknown > 0) == (503, true), "{}", other.lossy());
+        drop(client);
+        self.world.server.kill();
+        unknown
+    }
+}
+
+/// Rows of a copy that went on by itself are never taken for those of the directory.
+#[test]
+fn a_store_of_another_copy_is_not_a_source() {
+    let cases = Cases::of("stores of another copy");
+    let mut parted = Parted::new();
+    let data = parted.world.place.data();
+    let backup = parted.world.place.root().join("backup");
+    let taken = run([OsString::from("backup"), parted.other.clone().into(), "--out".into(), backup.clone().into()]);
+    assert!(taken.status.success(), "{}", errors(&taken));
+    // A copy that did not go on is a source.
+    let twin = parted.world.place.root().join("twin");
+    copy_dir(&data, &twin);
+    let (code, whole) = rebuilt(&parted.world.place, &[&twin]);
+    assert_eq!((code, int(&whole, "/users_lacking")), (Some(0), 0), "{whole}");
+    parted.forget_old_stores();
+    cases.one();
+    for from in [&parted.other, &backup] {
+        let refused = rebuild(&parted.world.place, &[from]);
+        assert_eq!(refused.status.code(), Some(1), "{}", from.display());
+        assert!(errors(&refused).contains("another copy of this one"), "{}", errors(&refused));
+        assert!(!data.join("history.damaged-1").exists(), "nothing was changed");
+        assert_eq!(history("verify", &data).status.code(), Some(0));
+        cases.one();
+    }
+
+    // Beside the store of the directory, and in its place, where its own one is an old one.
+    parted.put_other_store("history.damaged-1");
+    assert!(parted.rebuild_without("history.damaged-1"));
+    assert_eq!(history("verify", &data).status.code(), Some(0));
+    assert_eq!(parted.unknown(), 0);
+    parted.forget_old_stores();
+    fs::rename(data.join("history"), data.join("history.damaged-1")).expect("it can be renamed");
+    parted.put_other_store("history");
+    assert!(parted.rebuild_without("history"));
+    assert_eq!(history("verify", &data).status.code(), Some(0));
+    assert_eq!(parted.unknown(), 0);
+    cases.add(2 * parted.seen.len());
+
+    // Alone: what has left memory is unknown, also what the two have in common.
+    parted.forget_old_stores();
+    fs::remove_dir_all(data.join("history")).expect("removed");
+    parted.put_other_store("history");
+    assert!(!parted.rebuild_without("history"));
+    assert_eq!(parted.unknown(), parted.seen.len());
+    cases.add(parted.seen.len());
 }

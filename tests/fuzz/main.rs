@@ -79,15 +79,16 @@ fn a_planted_fault_is_found() {
     assert!(found.is_err(), "no mutation of the corpus has two braces");
 }
 
-/// Writes the corpora of the log's targets. `cargo test -p tests --test fuzz corpora_of_the_journal_are_made --
-/// --ignored`
+/// Writes the corpora of the log's targets.
+/// `cargo test -p tests --test fuzz corpora_of_the_journal_are_made -- --ignored --nocapture`
 #[test]
 #[ignore = "writes into tests/fuzz/corpus"]
 fn corpora_of_the_journal_are_made() {
     write_corpora(targets::journal_files());
 }
 
-/// Writes good files of the archive. `cargo test -p tests --test fuzz corpora_of_the_archive_are_made -- --ignored`
+/// Writes good files of the archive.
+/// `cargo test -p tests --test fuzz corpora_of_the_archive_are_made -- --ignored --nocapture`
 #[test]
 #[ignore = "writes into tests/fuzz/corpus"]
 fn corpora_of_the_archive_are_made() {

@@ -37,6 +37,18 @@ impl World {
         });
     }
 
+    /// Returns when the log has a record with this LSN: user `filler` fills it.
+    #[track_caller]
+    pub fn fill_log_to(&self, filler: usize, lsn: u64) {
+        self.server.fill_log_until(&mut self.user(filler), &self.resting(), "a longer log", || self.log_end() >= lsn);
+    }
+
+    /// The LSN of the newest record.
+    #[track_caller]
+    pub fn log_end(&self) -> u64 {
+        self.figure("papertape_journal_appended_lsn")
+    }
+
     fn resting(&self) -> Value {
         limit(&self.markets.rain, "BUY", "0.01", "10")
     }

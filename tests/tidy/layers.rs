@@ -86,12 +86,13 @@ pub const LAYERS: [Layer; 18] = [
 
 /// Folders of a package that may name only these other folders of it. A folder without an entry may name every folder,
 /// except in a circle.
-const FOLDERS: [(&str, &str, &[&str]); 19] = [
+const FOLDERS: [(&str, &str, &[&str]); 20] = [
     ("engine", "market", &[]),
-    ("engine", "book", &["market"]),
-    ("engine", "state", &["book", "market"]),
-    ("engine", "look_up", &["book", "market", "state"]),
-    ("engine", "decide", &["book", "look_up", "market", "state"]),
+    ("engine", "fee", &["market"]),
+    ("engine", "book", &["fee", "market"]),
+    ("engine", "state", &["book", "fee", "market"]),
+    ("engine", "look_up", &["book", "fee", "market", "state"]),
+    ("engine", "decide", &["book", "fee", "look_up", "market", "state"]),
     ("edge", "settings", &[]),
     ("edge", "http", &["settings"]),
     ("edge", "api", &["http", "settings"]),
@@ -109,7 +110,7 @@ const FOLDERS: [(&str, &str, &[&str]); 19] = [
 ];
 
 /// The layer of a source: the innermost package around it.
-fn layer_of(source: &str) -> &'static Layer {
+pub fn layer_of(source: &str) -> &'static Layer {
     let holds = |layer: &&Layer| source.strip_prefix(layer.folder).is_some_and(|rest| rest.starts_with('/'));
     LAYERS.iter().filter(holds).max_by_key(|layer| layer.folder.len()).expect("a source is in a package")
 }

@@ -21,6 +21,7 @@ mod keys;
 mod limits;
 mod look;
 mod market;
+mod order_facts;
 mod pieces;
 mod prefixes;
 mod prints;

@@ -73,14 +73,14 @@ facts! {
             at: Timestamp,
         },
         /// What the market states about its fees, for later fills. Absent: nothing that can be used, so the table of
-        /// categories counts. Since format 4.
+        /// categories counts. Since format 5.
         FeeScheduleChanged {
             market: MarketId,
             schedule: Option<FeeSchedule>,
             at: Timestamp,
         },
         /// An administrator declared what an address is, and what the exchanges may spend of it. The latest declaration
-        /// counts. Since format 4.
+        /// counts. Since format 5.
         AddressDeclared {
             address: [u8; 20],
             declared: DeclaredAddress,

@@ -66,12 +66,23 @@ pub(super) fn orders(user: &User, filter: OrderFilter, kept_from: UtcDay) -> Ask
         (false, _) => Count::Known(None),
         (true, Some(_)) => Count::of(user.orders().iter().rev().filter(|order| fits(order)), all.orders),
         (true, None) => {
-            let here = user.orders().iter().filter(|order| fits(order)).take(HINT_MAX + 1).count();
+            let here = match (filter.status, filter.side) {
+                (None, None) => here_count(user, &wallets),
+                _ => user.orders().iter().filter(|order| fits(order)).take(HINT_MAX + 1).count(),
+            };
             let left = left_count(user, &filter, &wallets, kept_from);
             Count::Known(left.map(|left| here + left).filter(|count| *count <= HINT_MAX))
         }
     };
     answered(user, filter, wallets, page, count)
+}
+
+/// The count of orders in memory in these wallets, which the totals of each wallet have. O(wallets).
+fn here_count(user: &User, wallets: &Chosen) -> usize {
+    let Chosen::Listed(ids) = wallets else { return user.orders().len() };
+    let placed: usize = ids.iter().map(|id| user.trading().tally(*id).orders as usize).sum();
+    let is_chosen = |wallet| wallets.contains(wallet);
+    placed - user.departed().map_or(0, |departed| departed.ended_orders(None, None, is_chosen))
 }
 
 /// The count of orders that have left memory, fit the filter and are kept, without reading them. `None`: only some of them

@@ -63,7 +63,7 @@ use crate::reject::Reject;
 use crate::ring::Ring;
 use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules};
 use crate::time::Timestamp;
-use crate::user::Users;
+use crate::user::{User, Users};
 use bound::EndedBound;
 use cycle::Cycles;
 use departing::Departing;
@@ -146,6 +146,10 @@ pub struct Shard<R> {
     owes: bool,
     /// Their user needs another prefix for its object numbers.
     ends_numbers: bool,
+    /// Retained order facts of all users.
+    order_facts: usize,
+    /// The user of the present facts has many of them, and all users have too many.
+    cuts_order_facts: bool,
     /// The applied ones of them, as bytes.
     record: Vec<u8>,
     /// Commands that were popped and run next; empty between turns.
@@ -191,6 +195,7 @@ impl<R> Shard<R> {
             assert!(shard_of(user.id, count) == index, "a user is in its shard: {} in {index} of {count}", user.id);
         }
         let queues = Queues::recovered(&users, &rules, &books);
+        let order_facts = users.iter().map(User::order_facts_kept).sum();
         Shard {
             index,
             count,
@@ -206,6 +211,8 @@ impl<R> Shard<R> {
             notices: Vec::new(),
             owes: false,
             ends_numbers: false,
+            order_facts,
+            cuts_order_facts: false,
             record: Vec::new(),
             ahead: Vec::with_capacity(COMMANDS_AHEAD),
             line: Line::default(),
@@ -245,6 +252,12 @@ impl<R> Shard<R> {
     #[cfg(test)]
     pub(crate) fn users_mut(&mut self) -> &mut Users {
         &mut self.users
+    }
+
+    /// Other rules from now on.
+    #[cfg(test)]
+    pub(crate) fn set_rules(&mut self, rules: Arc<Rules>) {
+        self.rules = rules;
     }
 
     #[cfg(test)]
@@ -589,11 +602,14 @@ impl<R> Shard<R> {
         };
         let mut user_seq = user.order_facts;
         let next_alert = user.next_alert();
+        self.order_facts -= user.order_facts_kept();
         for fact in facts {
             user.apply(fact, indexes);
             let (order, what, at) = match fact {
                 Mutation::OrderPlaced(fact::OrderPlaced { order, at, .. }) => (*order, OrderFact::Placed, *at),
-                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, liquidity, fee_rate, at, .. }) => {
+                Mutation::OrderFilled(fact::OrderFilled {
+                    order, trade, levels, qty, liquidity, fee_rate, at, ..
+                }) => {
                     self.desk.deplete(&self.books, owner, levels);
                     let filled = user.order(*order).expect("a fill was applied to its order");
                     let evidence = if *liquidity == Liquidity::Taker { Evidence::Walk } else { self.evidence };
@@ -643,6 +659,22 @@ impl<R> Shard<R> {
         self.owes |= user.next_alert() > next_alert;
         self.prints.lane.watch(self.queues.levels_count());
         self.ends_numbers |= numbers::are_ending(user, &self.rules);
+        let kept = user.order_facts_kept();
+        self.order_facts += kept;
+        let rules = &self.rules;
+        self.cuts_order_facts |=
+            self.order_facts > rules.order_facts_max && kept >= 2 * rules.order_facts_left && rules.formats.is_newest();
+    }
+
+    /// The user keeps its newest order facts only, with the present record.
+    #[cold]
+    fn cut_order_facts(&mut self, owner: UserId) {
+        let Some(user) = self.users.get(owner) else { return };
+        let upto = user.order_facts.saturating_sub(self.rules.order_facts_left as u64);
+        let from = self.facts.len();
+        self.facts.push(Mutation::OrderFactsCut(fact::OrderFactsCut { upto, at: self.now }));
+        self.enact(owner, from);
+        self.cuts_order_facts = false;
     }
 
     /// The user gets a prefix that no other user has, with the present record.
@@ -665,6 +697,9 @@ impl<R> Shard<R> {
         }
         if std::mem::take(&mut self.ends_numbers) {
             self.extend_numbers(owner);
+        }
+        if std::mem::take(&mut self.cuts_order_facts) {
+            self.cut_order_facts(owner);
         }
         outbox.record(owner, self.now, &self.record);
         self.record.clear();

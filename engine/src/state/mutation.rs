@@ -441,5 +441,11 @@ facts! {
             order: Option<OrderId>,
             at: Timestamp,
         },
+        /// Order facts of the user up to this number are not kept any more: a stream that continues before the next one
+        /// gets a gap.
+        OrderFactsCut {
+            upto: u64,
+            at: Timestamp,
+        },
     }
 }

@@ -664,6 +664,7 @@ fn every_row_is_complete() {
         include_str!("venue.rs"),
         include_str!("compat.rs"),
         include_str!("local.rs"),
+        include_str!("realism.rs"),
     ]
     .concat();
     let mut keys = std::collections::BTreeSet::new();

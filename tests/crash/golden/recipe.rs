@@ -64,8 +64,9 @@ const FACTS: [&str; 31] = [
 const SEGMENT_BYTES: u64 = 4 << 20;
 const SMALL_SEGMENT_BYTES: u64 = 1 << 20;
 
+/// `GOLDEN_NAME=2026-11-23 cargo test -p tests --test crash golden_directories_are_made -- --ignored --nocapture`
 #[test]
-#[ignore = "writes a new golden directory; see the head of golden.rs"]
+#[ignore = "writes a new golden directory"]
 fn golden_directories_are_made() {
     let name = env::var("GOLDEN_NAME").expect("GOLDEN_NAME names the new directory, like 2026-11-23");
     let to = folder().join(name);

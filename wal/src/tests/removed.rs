@@ -2,29 +2,17 @@
 //! removal is reported before one more record counts as synced.
 
 use std::fs;
-use std::thread;
-use std::time::Duration;
 
 use crate::fault::Faults;
-use crate::tests::files::place;
+use crate::tests::files::{place, unlocked};
 use crate::tests::tiny;
 use crate::{Dir, Error, Files, Full, Kind, Lsn, Options, PlaceFault, Prepared, Running, Storage};
 
 const SPARES_COUNT: u32 = 3;
 
-/// A child of a concurrent test may hold the lock for a moment: see `files`.
-fn opened<S: Storage>(storage: &S) -> Dir<S> {
-    for _ in 0..1_000 {
-        match Dir::open(storage.clone(), Options { spares_count: SPARES_COUNT, ..tiny() }) {
-            Err(Error::Locked { .. }) => thread::sleep(Duration::from_millis(10)),
-            opened => return opened.expect("open"),
-        }
-    }
-    panic!("the log is locked");
-}
-
 fn start<S: Storage>(storage: S) -> (Running<S>, Vec<Vec<u8>>) {
-    let dir = opened(&storage);
+    let open = || Dir::open(storage.clone(), Options { spares_count: SPARES_COUNT, ..tiny() });
+    let dir = unlocked(open).expect("open");
     let mut recovery = dir.recover(None, false).expect("recover");
     let mut found = Vec::new();
     while let Some(entry) = recovery.next().expect("record") {

@@ -10,6 +10,7 @@ use std::{fs, thread};
 use crate::fault::{Call, Faults};
 use crate::record::slot_bytes;
 use crate::segment::SegmentHeader;
+use crate::tests::files::unlocked;
 use crate::tests::{append, put_changed, recover, snapshot};
 use crate::{Dir, Error, Fault, Files, Lsn, Options, PlaceFault, Recovered, Running, Scan};
 
@@ -316,7 +317,7 @@ fn anything_but_a_plain_file_is_refused() {
             thread::spawn(move || {
                 let small = || Options { segment_bytes: 4_096, reserve_bytes: 0, ..Options::default() };
                 let again = |path: &std::path::Path| {
-                    let dir = Dir::open(Files::open(path)?, small())?;
+                    let dir = unlocked(|| Dir::open(Files::open(path)?, small()))?;
                     let snapshot = dir.newest_snapshot()?;
                     let recovered = dir.recover(snapshot.as_ref(), false)?.finish()?;
                     dir.start(recovered, 1, Box::new(|_| {})).map(drop)

@@ -14,6 +14,7 @@ use crate::realism::{FillModel, FillTerms, RealismSet};
 use crate::rules::FeeRates;
 use crate::time::{HOUR, MILLISECOND, MINUTE, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
+use std::sync::Arc;
 
 impl World {
     /// `buy TOKEN SIZE market|limit PRICE [words]`; see the body for the options.
@@ -186,6 +187,8 @@ impl World {
             "api_cooldown" => self.rules.api_reset_cooldown_us = span(value),
             "free_daily_orders" => self.rules.free_daily_orders = number(value) as u32,
             "numbers_per_prefix" => self.rules.numbers_per_prefix = number(value) as u32,
+            "order_facts_max" => self.rules.order_facts_max = number(value) as usize,
+            "order_facts_left" => self.rules.order_facts_left = number(value) as usize,
             "client_ids" => self.rules.client_ids_us = span(value),
             "weather_fee" => self.rules.fees.set(Category::Weather, Bps(number(value) as u32)),
             "fee_source" => {
@@ -212,12 +215,16 @@ impl World {
         String::new()
     }
 
-    /// Keys without a choice have another set: theirs, with a change.
+    /// Keys without a choice have another set from now on: theirs, with a change.
     pub(super) fn fills(&mut self, change: impl FnOnce(&mut FillTerms)) {
         let sets = &mut self.rules.realism;
         let (mut fill, name) = (sets.chosen_by_default().fill, format!("own{}", sets.iter().count()));
         change(&mut fill);
         assert!(sets.add(RealismSet { name: name.as_str().into(), fill }) && sets.choose_by_default(&name), "{fill:?}");
+        let rules = Arc::new(self.rules.clone());
+        if let Some(shard) = &mut self.shard {
+            shard.set_rules(rules);
+        }
     }
 }
 

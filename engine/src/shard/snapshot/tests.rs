@@ -642,3 +642,4 @@ fn the_sum_of_departed_rows_is_restored_and_takes_no_byte_where_there_is_none() 
 
 mod departed;
 mod prefixes;
+mod resets;

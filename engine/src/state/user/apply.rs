@@ -138,6 +138,10 @@ impl User {
             Mutation::DailyLimitReached(_) | Mutation::NoticeRaised(_) => {}
             // It is read from the log.
             Mutation::StrictFound(_) => {}
+            Mutation::OrderFactsCut(fact::OrderFactsCut { upto, at: _ }) => {
+                let kept = self.order_facts.saturating_sub(*upto);
+                self.trading_mut().facts.keep_newest(usize::try_from(kept).unwrap_or(usize::MAX));
+            }
 
             Mutation::KeyUsed(fact::KeyUsed { key, at }) => self.key_mut(*key).last_used_at = Some(*at).into(),
             Mutation::KeyIssued(fact::KeyIssued {

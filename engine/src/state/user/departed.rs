@@ -29,8 +29,8 @@ pub struct DepartedRows {
     pub positions: u32,
     /// Count of remembered requests that left with their orders.
     pub requests: u32,
-    /// Totals of each wallet, in wallet order.
-    pub(super) tallies: Vec<(WalletId, Tally)>,
+    /// Totals of each wallet, without its orders, in wallet order.
+    tallies: Vec<(WalletId, Tally)>,
     /// Orders of each wallet, in wallet order.
     ends: Vec<(WalletId, Ends)>,
     newest: Timestamp,
@@ -109,9 +109,18 @@ impl DepartedRows {
         (self.moved_at != Timestamp(0)).then_some(self.moved_at)
     }
 
-    /// Totals of a wallet.
+    /// Totals of a wallet, without its orders.
     pub(crate) fn tally(&self, wallet: WalletId) -> Tally {
         tally_of(&self.tallies, wallet)
+    }
+
+    /// Totals of each wallet with its orders, in wallet order.
+    pub(super) fn totals(&self) -> Vec<(WalletId, Tally)> {
+        let mut totals = self.tallies.clone();
+        for (wallet, ends) in &self.ends {
+            tally_in(&mut totals, *wallet).orders += ends.count(None, None) as u32;
+        }
+        totals
     }
 
     /// Whether some of these orders or positions ended before a day.
@@ -356,7 +365,8 @@ impl User {
         let of_wallets: Vec<u64> = tallies
             .iter()
             .flat_map(|(wallet, tally)| {
-                let Tally { fills, closed, won, opened_at } = *tally;
+                // Orders are in the next list.
+                let Tally { orders: _, fills, closed, won, opened_at } = *tally;
                 let [wallet, fills, closed, won] = [prefixes.number(wallet.0), fills, closed, won].map(u64::from);
                 [wallet, fills, closed, won, opened_at.0]
             })
@@ -421,7 +431,7 @@ impl DepartedRows {
             let wallet = WalletId(id(*wallet, 1)?);
             let [fills_count, closed_count, won] = [counted(*fills)?, counted(*closed)?, counted(*won)?];
             let opened_at = Timestamp(*opened_at);
-            let tally = Tally { fills: fills_count, closed: closed_count, won, opened_at };
+            let tally = Tally { orders: 0, fills: fills_count, closed: closed_count, won, opened_at };
             let ascends = departed.tallies.last().is_none_or(|(last, _)| *last < wallet);
             if !ascends || tally.won > tally.closed || tally == Tally::default() {
                 return Err(CodecError::Reference);

@@ -202,6 +202,11 @@ impl User {
         self.order_facts + 1 - self.trading().facts.len() as u64
     }
 
+    /// Count of retained order facts.
+    pub(crate) fn order_facts_kept(&self) -> usize {
+        self.trading().facts.len()
+    }
+
     /// Whether the newest order fact is a fill of an order that rested before.
     pub(crate) fn last_fill_was_resting(&self) -> bool {
         let facts = &self.trading().facts;

@@ -62,6 +62,8 @@ pub(crate) struct Trading {
 /// Totals of a wallet, so that no request has to count a long history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
+    /// All orders; 0 in the totals of [`DepartedRows`], which counts them by their ends.
+    pub orders: u32,
     pub fills: u32,
     /// Episodes that ended at a known price, and those of them with a gain.
     pub closed: u32,
@@ -120,7 +122,8 @@ impl Trading {
         let order = self.orders.last().map_or(0, |order| order.id.0);
         let fill = self.fills.last().map_or(0, |fill| fill.id.0);
         let index = self.index.last().map_or(0, |row| row.get() as usize);
-        let lists = (order ^ fill) as usize ^ index ^ self.open.last().map_or(0, |row| row as usize);
+        let tally = self.tallies.last().map_or(0, |(_, tally)| tally.orders as usize);
+        let lists = (order ^ fill) as usize ^ index ^ tally ^ self.open.last().map_or(0, |row| row as usize);
         lists ^ self.facts.warm() ^ self.requests.as_ref().map_or(0, |requests| requests.rows.len())
     }
 
@@ -195,10 +198,11 @@ impl Trading {
     /// Adds a new order and returns its row.
     #[inline]
     pub fn push_order(&mut self, order: Order) -> usize {
-        let id = order.id;
+        let (id, wallet) = (order.id, order.terms.wallet);
         assert!(self.orders.last().is_none_or(|last| last.id < id), "ids of orders ascend: order {id}");
         let row = self.orders.push(order);
         self.set_row(id.0, row);
+        self.tally_mut(wallet).orders += 1;
         row
     }
 
@@ -376,7 +380,10 @@ impl Trading {
 
     /// The totals, counted row by row, with those of departed rows. `None`: a fill has no order.
     fn counted(&self) -> Option<Vec<(WalletId, Tally)>> {
-        let mut counted = self.departed.as_ref().map_or_else(Vec::new, |departed| departed.tallies.clone());
+        let mut counted = self.departed.as_ref().map_or_else(Vec::new, |departed| departed.totals());
+        for order in &self.orders {
+            tally_in(&mut counted, order.terms.wallet).orders += 1;
+        }
         for fill in &self.fills {
             tally_in(&mut counted, self.orders[self.order_row(fill.order)?].terms.wallet).fills += 1;
         }

@@ -1,9 +1,7 @@
 //! Rows of order rules, route gates, fees, keys and streams.
 
 use super::{is_own_machine_only, texts};
-use crate::config::setting::{
-    Setting, boolean, integer, list, map, moment, optional_word, switch, text, word, words,
-};
+use crate::config::setting::{Setting, boolean, integer, list, map, moment, optional_word, switch, text, word, words};
 use crate::config::source::Values;
 use crate::config::{OrderEvents, SUBSCRIPTIONS_MAX};
 use engine::market::terms::Category;

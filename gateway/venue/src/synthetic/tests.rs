@@ -1,4 +1,5 @@
 mod incremental;
+mod listing;
 
 use super::*;
 use crate::replay::{Replay, Speed};

@@ -134,7 +134,7 @@ impl World {
     }
 
     /// The length of the events of a subject, and the start of generation 0.
-    fn rhythm(self, subject: u16) -> (u64, u64) {
+    pub(super) fn rhythm(self, subject: u16) -> (u64, u64) {
         const LENGTHS: [u64; 8] = [6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY];
         let draw = mix(self.seed, 0x5b_0000 + u64::from(subject));
         let length = LENGTHS[(draw % 8) as usize];

@@ -131,8 +131,8 @@ impl Stage {
     fn answer(&self, refuse: impl Fn(&Placement) -> Option<Reject> + 'static) {
         let mut trader = Trader::new(1_000_000_000_000, self.town.market.instrument(Outcome::First));
         let terms = trader.terms(4_100, 10);
-        trader.place(268_435_460, terms, NOW);
-        let view = trader.view(268_435_460);
+        trader.place(90_460, terms, NOW);
+        let view = trader.view(90_460);
         let (placed, noted) = (Rc::clone(&self.placed), Rc::clone(&self.noted));
         self.town.shard(move |_: UserId, command| {
             let answer = |placement: &Placement| match refuse(placement) {

@@ -102,6 +102,19 @@ fn live_orders_are_compared_on_a_recording() {
     // The same again, to standard output.
     let again = calibrate(&[&good, "--tape", &tape, "--json", "-", "--seed", "3", "--self", "off"]);
     assert_eq!((again.code, again.out.trim_end()), (Some(0), read(&json).trim_end()));
+    // Hours of an archive that are made of the lines.
+    let archive = folder.path().join("archive").to_string_lossy().into_owned();
+    let built = Command::new(env!("CARGO_BIN_EXE_papertape"))
+        .args(["archive", "build", "--tape", &tape, "--archive", &archive])
+        .output()
+        .expect("the program runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let hours = format!("{archive}/polymarket");
+    let of_hours = calibrate(&[&good, "--tape", &hours, "--json", "-", "--seed", "3", "--self", "off"]);
+    let of_hours: serde_json::Value = serde_json::from_str(&of_hours.out).expect("JSON");
+    for part in ["models", "orders", "left_out"] {
+        assert_eq!(of_hours[part], result[part], "{part}");
+    }
     let cut = order("o1", "11").replace("0.40,10", "0.405555,10");
     let rows: Vec<(Vec<String>, i32, &str)> = vec![
         (vec![file("none.csv", &[&order("o2", "99")]), "--tape".into(), tape.clone()], 1, "no order could be compared"),
@@ -123,7 +136,7 @@ fn live_orders_are_compared_on_a_recording() {
         assert_eq!(ran.code, Some(*code), "{args:?}: {}", ran.error);
         assert!(ran.error.contains(part), "{part} is not in {}", ran.error);
     }
-    println!("calibrate: {} cases", rows.len() + 2);
+    println!("calibrate: {} cases", rows.len() + 3);
 }
 
 #[test]

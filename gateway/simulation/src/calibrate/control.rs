@@ -366,7 +366,7 @@ impl Market {
 
     /// A taker, who takes at most all but the last level.
     fn trade(&mut self) {
-        // A price that were drawn to the middle would say how an order of another hour fills.
+        // A price that is drawn to its middle would say how orders of another hour fill.
         let sells = match self.best(BIDS) {
             ..LOWEST => 35,
             LOWEST..HIGHEST => 50,

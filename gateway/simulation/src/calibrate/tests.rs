@@ -129,7 +129,7 @@ fn each_model_fills_as_in_a_server() {
     ]);
     let mut order = buy();
     order.fills.push(fill(30_000, 400_000, 5, None));
-    let report = run(&frames, &[order.clone()], false);
+    let report = run(&frames, std::slice::from_ref(&order), false);
     // A hundred before it, then five beyond them, and one below its limit.
     assert_eq!(filled(&report), [0, 1, 1, 6, 6]);
     assert_eq!(report.left_out, [None]);
@@ -147,8 +147,8 @@ fn each_model_fills_as_in_a_server() {
     assert_eq!((queue.live_pnl, queue.model_pnl, touch.model_pnl), (Cash(100_000), Cash(120_000), Cash(0)));
     assert_eq!((queue.difference(), queue.interval), (Cash(20_000), [Cash(20_000); 2]));
     // Equal results twice; another recording, seed or order has another hash.
-    assert_eq!(run(&frames, &[order.clone()], false), report);
-    let mut others = vec![run(&frames[..frames.len() - 1], &[order.clone()], true).hash];
+    assert_eq!(run(&frames, std::slice::from_ref(&order), false), report);
+    let mut others = vec![run(&frames[..frames.len() - 1], std::slice::from_ref(&order), true).hash];
     let (models, rules) = (all_models(), Rules::default());
     let other_seed = Comparison::new(std::slice::from_ref(&order), &models, &rules, false, 8);
     others.push(other_seed.run(&mut Recorded::new(&frames), &|| true).expect("it ends").hash);
@@ -178,9 +178,9 @@ fn traces_of_the_orders_are_taken_out() {
         ]);
         let mut order = buy();
         order.fills.push(fill(30_400, 400_000, 5, hash));
-        assert_eq!(filled(&run(&frames, &[order.clone()], true)), expected, "{hash:?} {id}");
+        assert_eq!(filled(&run(&frames, std::slice::from_ref(&order), true)), expected, "{hash:?} {id}");
         // With them the order is ten further from the front.
-        assert_eq!(filled(&run(&frames, &[order.clone()], false)), [0; 5], "{hash:?} {id}");
+        assert_eq!(filled(&run(&frames, std::slice::from_ref(&order), false)), [0; 5], "{hash:?} {id}");
         // The order alone at the best price: without it, the price is 0.39, and a model must not meet itself.
         order.price = Price(4_100);
         order.fills.clear();
@@ -204,7 +204,7 @@ fn an_own_trade_moves_no_place() {
     ]);
     let mut order = buy();
     order.fills.push(fill(20_000, 400_000, 5, Some("0xab")));
-    assert_eq!(filled(&run(&frames, &[order.clone()], true)), [0; 5]);
+    assert_eq!(filled(&run(&frames, std::slice::from_ref(&order), true)), [0; 5]);
     // As a trade of others it brings the order five nearer.
     order.fills[0].hash = Some("0xef".to_owned());
     assert_eq!(filled(&run(&frames, &[order], true)), [0, 0, 0, 5, 5]);
@@ -274,7 +274,7 @@ fn sales_are_mirrored_purchases() {
     let bought = run(&frames, &[buy()], false);
     // A sale of the second token at 0.60 waits in the same level.
     let sale = LiveOrder { token: "2".to_owned(), side: Side::Sell, price: Price(6_000), ..buy() };
-    let report = run(&frames, &[sale.clone()], false);
+    let report = run(&frames, std::slice::from_ref(&sale), false);
     assert_eq!(filled(&report), filled(&bought));
     assert_eq!(report.marks, [Some(Cash(580_000))]);
     for (row, other) in report.rows.iter().zip(&bought.rows) {
@@ -283,7 +283,7 @@ fn sales_are_mirrored_purchases() {
     // An immediate sale of the first token takes the bids, and pays a fee.
     let taker =
         LiveOrder { kind: Kind::Fak, side: Side::Sell, price: Price(3_900), size: Qty::from_shares(120), ..buy() };
-    let report = run(&frames, &[taker.clone()], false);
+    let report = run(&frames, std::slice::from_ref(&taker), false);
     for ran in report.models.iter().map(|model| &model[0]) {
         let [fill] = ran.fills[..] else { panic!("one fill: {ran:?}") };
         assert_eq!((fill.size, fill.notional, fill.is_maker), (Qty::from_shares(120), Cash(47_800_000), false));

@@ -63,7 +63,11 @@ fn a_market_that_states_its_fees_is_charged_by_them() {
 fn by_the_schedule(cases: &Cases, layout: fn(&mut ServerDir)) {
     let mut world = World::start_with(1, |place| {
         place.set("admin", "listen", "\"127.0.0.1:0\"").set("flags", "match_interval_ms", "100");
-        place.set("fees", "source", "\"auto\"").set("fees", "maker_rebate", "\"accrue\"");
+        place.set("venue", "facade", "true").set("fees", "source", "\"auto\"").set(
+            "fees",
+            "maker_rebate",
+            "\"accrue\"",
+        );
         layout(place);
     });
     let (rain, coin, mut client) = (world.markets.rain.clone(), world.markets.coin.clone(), world.user(0));
@@ -150,7 +154,7 @@ fn by_the_schedule(cases: &Cases, layout: fn(&mut ServerDir)) {
 #[test]
 fn by_default_the_table_decides() {
     let cases = Cases::of("fees by default");
-    let mut world = World::start(1);
+    let mut world = World::start_with(1, |place| _ = place.set("venue", "facade", "true"));
     let (rain, mut client) = (world.markets.rain.clone(), world.user(0));
     world.tape.rest("/markets", &row(&rain, &schedule(0.07, 0.2)));
     world.tape.books(&rain, &[("0.40", "310")], &[("0.43", "60")]);

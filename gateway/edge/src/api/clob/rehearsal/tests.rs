@@ -11,6 +11,7 @@ use engine::directory::Reservation;
 use engine::fact;
 use engine::id::{Outcome, UserId};
 use engine::mutation::Mutation;
+use engine::order::OrderTerms;
 use engine::rehearsal::{AddressKind, DeclaredAddress, Finding};
 use engine::user::{Permissions, Tier};
 use k256::ecdsa::{Signature, SigningKey};
@@ -129,15 +130,19 @@ impl Stage {
 
     /// Sets which placements the shard refuses; it accepts the others.
     fn answer(&self, refuse: impl Fn(&Placement) -> Option<Reject> + 'static) {
-        let mut trader = Trader::new(1_000_000_000_000, self.town.market.instrument(Outcome::First));
-        let terms = trader.terms(4_100, 10);
-        trader.place(90_460, terms, NOW);
-        let view = trader.view(90_460);
+        let instrument = self.town.market.instrument(Outcome::First);
+        // The order has the hash that it was placed with.
+        let placed_as = move |placement: &Placement| {
+            let mut trader = Trader::new(1_000_000_000_000, instrument);
+            let terms = OrderTerms { order_hash: placement.order_hash, ..trader.terms(4_100, 10) };
+            trader.place(90_460, terms, NOW);
+            trader.view(90_460)
+        };
         let (placed, noted) = (Rc::clone(&self.placed), Rc::clone(&self.noted));
         self.town.shard(move |_: UserId, command| {
             let answer = |placement: &Placement| match refuse(placement) {
                 Some(reject) => BatchEntry::Refused(reject),
-                None => BatchEntry::Placed(view.clone()),
+                None => BatchEntry::Placed(placed_as(placement)),
             };
             Ok(match command {
                 Command::Place(placement) => {

@@ -128,9 +128,9 @@ macro_rules! leaf {
 pub(crate) use leaf;
 
 leaf! {
-    bool, u32, u64, [u8; 32],
-    crate::id::UserId, crate::id::WalletId, crate::id::KeyId,
-    crate::amount::Cash,
+    bool, u32, u64, [u8; 20], [u8; 32],
+    crate::id::UserId, crate::id::WalletId, crate::id::KeyId, crate::id::OrderId,
+    crate::amount::Cash, crate::amount::Qty, crate::amount::Bps,
     crate::time::Timestamp, crate::time::UtcDay,
     (crate::id::WalletId, crate::time::Timestamp),
 }

@@ -7,6 +7,7 @@ use crate::departed::Departures;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, PositionId, TradeId, UserId, WalletId};
 use crate::look_up::{Found, LookUp};
 use crate::order::{EntryRoute, OrderType, Side, Status, TimeInForce};
+use crate::rehearsal::{DeclaredAddress, Finding};
 use crate::reject::Reject;
 use crate::shard::elsewhere::Elsewhere;
 use crate::time::{Timestamp, UtcDay};
@@ -60,6 +61,11 @@ pub enum Command {
     /// The address of a user that has none (gateway/docs/keys.md §6). One that has an address keeps it.
     NoteEmail {
         email: String,
+    },
+    /// Chooses the set of realism of a key's later orders; `None`: the one of keys without a choice.
+    ChooseRealism {
+        key: KeyId,
+        set: Option<String>,
     },
 
     Place(Box<Placement>),
@@ -190,6 +196,18 @@ pub enum Command {
     /// A notice of the operator (gateway/docs/integrations.md §6).
     Notify {
         text: String,
+    },
+
+    /// Journals what a rehearsal of the venue's checks found in signed orders of a key. It has no other effect.
+    NoteStrict {
+        key: KeyId,
+        findings: Vec<Finding>,
+    },
+    /// Journals what an administrator declares about an address; owner is [`crate::id::MARKETS`]. As with
+    /// [`Command::CutHistory`], readers learn of it from who asked.
+    DeclareAddress {
+        address: [u8; 20],
+        declared: DeclaredAddress,
     },
 
     /// A command that was handed back by [`Answer::LookUp`], with what was found.
@@ -573,8 +591,11 @@ pub struct Placement {
     pub tier: Tier,
     pub route: EntryRoute,
     pub request: Option<RequestIdentity>,
-    /// EIP-712 hash of a signed order, where it becomes the order's id. One that the user already has is ignored.
+    /// EIP-712 hash of a signed order, where it becomes the order's id. One that the user already has is ignored, unless
+    /// it is refused.
     pub order_hash: Option<[u8; 32]>,
+    /// The order is refused if the user already has one with its hash.
+    pub refuses_known_hash: bool,
     /// `Err`: the request is invalid in itself. Replay and daily cap are checked before it is refused for that.
     pub terms: Result<PlacementTerms, InvalidTerms>,
 }
@@ -582,7 +603,7 @@ pub struct Placement {
 impl Placement {
     /// A request without an id, for an order without a hash.
     pub fn new(key: KeyId, tier: Tier, route: EntryRoute, terms: Result<PlacementTerms, InvalidTerms>) -> Placement {
-        Placement { key, tier, route, request: None, order_hash: None, terms }
+        Placement { key, tier, route, request: None, order_hash: None, refuses_known_hash: false, terms }
     }
 }
 

@@ -5,9 +5,12 @@
 //! tree that the caller serialises. The tables that declare facts and their parts (`record`, `facts`, `words`) generate
 //! the journal's layout and this description together, so they cannot differ.
 
+use crate::fee::FeeRounding;
 use crate::id::Outcome;
 use crate::market::terms::{Asset, Category, Interval, MarketState, Resolution, Venue};
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, Status, TimeInForce};
+use crate::realism::FillModel;
+use crate::rehearsal::{AddressKind, Class, Diagnosis, Rule};
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::BacktestEnd;
 use crate::user::billing::{BillingInterval, Product, Sku, SubscriptionStatus};
@@ -325,6 +328,7 @@ words! {
     Side: Buy, Sell;
     OrderType: Market, Limit;
     TimeInForce: Gtc, Gtd, Fok, Fak, Ioc;
+    FeeRounding: HalfUp, Down, UpToFour;
     EntryRoute: Native, Batch, Venue, Clob;
     CloseReason: FokNotFilled, FakNoFill, FakRest, ExecutionFailed, UserCancelled, CancelAll, CancelMarket, GtdExpired,
         HeartbeatLapsed, AutoCancelled, BalanceReset, WalletArchived, MarketResolved, MarketClosed;
@@ -346,6 +350,13 @@ words! {
     MarketState: Upcoming, Active, Halted, Closed, Resolved;
     Asset: Btc, Eth, Sol, Xrp, Spx, Ndx;
     Interval: FiveMinutes, FifteenMinutes, Hour, FourHours, Daily;
+    FillModel: Touch, Cross, Through, Queue, QueueProb;
+    Rule: Orders, S01, S02, S03, S04, S05, S06, S07, S08, S09, S10, S11, S12, S13, S14, S15, S16, S17, S18;
+    Class: Clean, Unverifiable, Depends, Refused;
+    Diagnosis: Plain, FirstGeneration, SecondGeneration, OtherExchange, OtherChain, OtherExchangeAndChain, FirstVersion,
+        ThirdVersion, Length, HighS, NoPoint, OtherSigner, Fields, MakerIsNotSigner, OtherOwner, NoOwner, SessionKey,
+        OtherContents, NoAddress, NoHeader, Passphrase, Time;
+    AddressKind: Eoa, Proxy, Safe, Deposit;
 }
 
 /// Declared with their names, in one table.
@@ -380,7 +391,33 @@ mod tests {
     fn words_have_their_numbers() {
         assert_eq!(
             every_word_has_its_number(),
-            2 + 2 + 5 + 4 + 14 + 2 + 9 + 4 + 4 + 2 + 4 + 3 + 4 + 2 + 5 + 4 + 2 + 2 + 12 + 5 + 6 + 5
+            2 + 2
+                + 5
+                + 3
+                + 4
+                + 14
+                + 2
+                + 9
+                + 4
+                + 4
+                + 2
+                + 4
+                + 3
+                + 4
+                + 2
+                + 5
+                + 4
+                + 2
+                + 2
+                + 12
+                + 5
+                + 6
+                + 5
+                + 5
+                + 19
+                + 4
+                + 22
+                + 4
         );
         for (number, venue) in Venue::ALL.iter().enumerate() {
             assert_eq!((*venue as usize, venue.value()), (number, Value::Text(&format!("{venue:?}"))));

@@ -255,6 +255,11 @@ impl Directory {
         self.find_sub(sub).filter(|user| self.exists(*user))
     }
 
+    /// The `sub` of a user, if it has one.
+    pub fn sub(&self, user: UserId) -> Option<&str> {
+        self.user(user)?.sub.get().map(|sub| &***sub)
+    }
+
     /// The user of this `sub`, or a new id for it: of several concurrent callers exactly one gets the id.
     pub fn reserve(&self, sub: &str) -> Reservation {
         let user = self.find_sub(sub).unwrap_or_else(|| {

@@ -1,6 +1,11 @@
-//! The taker fee: one formula, one rounding (engine/docs/execution.md §5). Makers pay no fee.
+//! Fees (engine/docs/execution.md §5): the taker's by the category of the market, and those of a market that states its
+//! own schedule. All in integers, so that they are equal on every machine.
+
+mod tariff;
 
 use crate::amount::{Bps, Cash, Price, Qty};
+
+pub use tariff::{Charge, FeeRounding, FeeSource, Tariff, rebate};
 
 /// Exact units (10⁻¹⁸ USD: size 10⁻⁶ × rate 10⁻⁴ × p 10⁻⁴ × (1 − p) 10⁻⁴) in one step of the rounding, 10⁻⁵ USD.
 const EXACT_PER_STEP: u64 = 10_000_000_000_000;

@@ -11,7 +11,7 @@
 //! | Module | What it is |
 //! |---|---|
 //! | [`amount`], [`id`], [`time`] | fixed-point numbers, typed ids, µs |
-//! | [`fee`] | the taker's fee |
+//! | [`fee`] | fees of takers and makers, and rebates |
 //! | [`rules`] | rates, flags and bounds; read by decisions only, never by replay |
 //! | [`command`], [`reject`], [`view`], [`notice`] | requests to a shard, refusals, answers, notices to listeners |
 //! | [`look_up`] | commands that need rows which left memory, and what was found of them |
@@ -27,12 +27,15 @@
 //! | [`mod@format`] | formats of journal and snapshot, and which of them a process writes |
 //! | [`describe`] | names, types and meanings of journaled fields, for `log export` and the reference |
 //! | [`print`](mod@print) | trades of the venue on their way to resting orders |
+//! | [`realism`], [`queue`] | named sets of settings; the place of an order in the queue of its level |
+//! | [`chance`](mod@chance) | seeded draws of latencies, settlements and drills |
+//! | [`rehearsal`] | findings of a rehearsal of the venue's checks, and declared addresses |
 //! | [`mark`] | the value of a share at a moment |
 //! | [`directory`] | key hash → user, read without a lock |
 //! | [`index`], [`ring`] | lock-free lists and lookups; a bounded hand-off between two threads |
 //!
 //! `mutation`, `order`, `user` and `departed` are the folder `state/`. Among the folders, `market` is the lowest, then
-//! `book`, `state`, `look_up`, `decide`, `shard` and `backtest`; each names only lower ones (`tests/tidy/layers.rs`).
+//! `fee`, `book`, `state`, `look_up`, `decide`, `shard` and `backtest`; each names only lower ones (`tests/tidy/layers.rs`).
 //!
 //! Users never trade with each other, only against the venue's book, so a user belongs to exactly one shard and shards
 //! share nothing that is written.
@@ -44,6 +47,7 @@ mod billing_event;
 pub mod book;
 mod bytes;
 mod canonical;
+pub mod chance;
 pub mod command;
 mod decide;
 pub mod describe;
@@ -58,6 +62,9 @@ pub mod mark;
 pub mod market;
 pub mod notice;
 pub mod print;
+pub mod queue;
+pub mod realism;
+pub mod rehearsal;
 pub mod reject;
 pub mod ring;
 pub mod rules;

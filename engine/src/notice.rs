@@ -1,6 +1,7 @@
 //! Notices to subscribers after release: order facts of one user, numbered.
 
 use crate::amount::Qty;
+use crate::fee::FeeSource;
 use crate::id::{InstrumentId, OrderId, TradeId, UserId};
 use crate::time::Timestamp;
 
@@ -19,6 +20,13 @@ pub struct Notice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderFact {
     Placed,
-    Filled { trade: TradeId, resting: bool, instrument: InstrumentId, qty: Qty },
+    Filled {
+        trade: TradeId,
+        resting: bool,
+        instrument: InstrumentId,
+        qty: Qty,
+        /// What decided its fee.
+        fee: FeeSource,
+    },
     Closed,
 }

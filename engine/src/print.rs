@@ -1,17 +1,21 @@
-//! Prints: trades of the venue, from the feed to the resting orders of one shard.
+//! Prints: trades of the venue, from the feed to the resting orders of one shard, and with them what happens at levels
+//! at which orders wait in a queue.
 //!
 //! The feed passes only prints of watched markets, those with a resting order
-//! ([`Books::is_watched`](crate::book::Books::is_watched)), in order of arrival. A lane is bounded: prints that do not
-//! fit are counted and lost, and an order that one would have filled stays unchanged.
+//! ([`Books::is_watched`](crate::book::Books::is_watched)), and changes of watched levels, in order of arrival. A lane is
+//! bounded: what does not fit is counted and lost. An order that a lost print would have filled stays unchanged; the
+//! places of orders in their queues are then unknown until the next whole book.
 
 use crate::amount::{Price, Qty};
+use crate::book::LevelNews;
 use crate::id::InstrumentId;
 use crate::order::Side;
+use crate::realism::FillModel;
 use crate::time::Timestamp;
 use crossbeam::queue::SegQueue;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 
-/// Maximum count of prints in one lane.
+/// Maximum count of prints and other events in one lane.
 pub const PRINTS_WAITING_MAX: usize = 65_536;
 
 /// A trade at the venue.
@@ -26,14 +30,74 @@ pub struct Print {
     /// Server time of its arrival; for a recording, the time at which the feed read it. Orders placed later never meet
     /// it.
     pub taken_at: Timestamp,
+    /// Venue time of its arrival.
+    pub at: Timestamp,
 }
 
-/// The lane of prints into one shard: the feed pushes, the shard pops.
+/// A trade whose taker's side the venue does not state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SidelessPrint {
+    pub instrument: InstrumentId,
+    pub price: Price,
+    pub size: Qty,
+    /// Venue time of its arrival.
+    pub at: Timestamp,
+}
+
+/// An event at the venue for the resting orders of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    Print(Print),
+    Sideless(SidelessPrint),
+    Level(LevelNews),
+    /// A trade of an order that a calibration compares: a recording has it only because the order was there. It takes
+    /// nothing from what is before an order in its queue and explains no smaller level, but it may fill.
+    Own(Print),
+}
+
+/// What filled an order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evidence {
+    /// The book at its placement, or its first live book.
+    Walk,
+    /// The book reached its limit while it rested.
+    #[default]
+    Crossed,
+    /// A trade beyond its limit.
+    Through,
+    /// A trade at its limit, past what was before it.
+    Print,
+}
+
+/// The lane of events into one shard: the feed pushes, the shard pops.
 #[derive(Debug, Default)]
 pub struct PrintLane {
-    queue: SegQueue<Print>,
+    queue: SegQueue<Event>,
     waiting: AtomicUsize,
     lost: AtomicU64,
+    events_lost: AtomicU64,
+    watched: AtomicUsize,
+    fills: [[AtomicU64; Evidence::ALL.len()]; FillModel::ALL.len()],
+}
+
+impl Evidence {
+    pub const ALL: [Evidence; 4] = [Evidence::Walk, Evidence::Crossed, Evidence::Through, Evidence::Print];
+
+    /// Its name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Evidence::Walk => "walk",
+            Evidence::Crossed => "crossed",
+            Evidence::Through => "through",
+            Evidence::Print => "print",
+        }
+    }
+}
+
+impl From<Print> for Event {
+    fn from(print: Print) -> Event {
+        Event::Print(print)
+    }
 }
 
 impl Print {
@@ -43,40 +107,46 @@ impl Print {
         Print { instrument: self.instrument.complement(), price: self.price.complement(), taker, ..self }
     }
 
-    /// The worst limit of an order on `side` of this token that the trade crossed by a tick or more; `None`: there is
+    /// The worst limit of an order on `side` of this token that the trade crossed by `step` or more; `None`: there is
     /// none, or the taker was on that side.
-    pub fn through(&self, side: Side, tick: u16) -> Option<Price> {
+    pub fn through(&self, side: Side, step: u16) -> Option<Price> {
         if self.taker == side {
             return None;
         }
         match side {
-            Side::Buy => self.price.0.checked_add(tick).filter(|limit| *limit < Price::ONE.0).map(Price),
-            Side::Sell => self.price.0.checked_sub(tick).filter(|limit| *limit > 0).map(Price),
+            Side::Buy => self.price.0.checked_add(step).filter(|limit| *limit < Price::ONE.0).map(Price),
+            Side::Sell => self.price.0.checked_sub(step).filter(|limit| *limit > 0).map(Price),
         }
     }
 }
 
 impl PrintLane {
-    /// Appends a print. False: the lane is full, and the print is lost.
-    pub fn push(&self, print: Print) -> bool {
+    /// Appends a print or another event. False: the lane is full, and the event is lost.
+    pub fn push(&self, event: impl Into<Event>) -> bool {
+        let event = event.into();
         // One producer: nothing is pushed between the check and the push.
         if self.waiting.load(Relaxed) >= PRINTS_WAITING_MAX {
-            self.lose(1);
+            self.lose_one(event);
             return false;
         }
-        self.queue.push(print);
+        self.queue.push(event);
         self.waiting.fetch_add(1, Ordering::Release);
         true
     }
 
-    /// Takes the oldest print.
-    pub fn pop(&self) -> Option<Print> {
+    /// Takes the oldest event.
+    pub fn pop(&self) -> Option<Event> {
         if self.is_empty() {
             return None;
         }
-        let print = self.queue.pop()?;
+        let event = self.queue.pop()?;
         self.waiting.fetch_sub(1, Relaxed);
-        Some(print)
+        Some(event)
+    }
+
+    /// Events in the lane.
+    pub fn len(&self) -> usize {
+        self.waiting.load(Relaxed)
     }
 
     #[inline]
@@ -93,6 +163,41 @@ impl PrintLane {
     pub fn lose(&self, count: u64) {
         self.lost.fetch_add(count, Relaxed);
     }
+
+    /// Counts an event that is dropped.
+    pub fn lose_one(&self, event: Event) {
+        match event {
+            Event::Print(_) | Event::Own(_) => self.lose(1),
+            Event::Sideless(_) | Event::Level(_) => {
+                self.events_lost.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// Count of other events that were dropped.
+    pub fn events_lost(&self) -> u64 {
+        self.events_lost.load(Relaxed)
+    }
+
+    /// Levels that the shard watches, as it reported last.
+    pub fn watched_levels(&self) -> usize {
+        self.watched.load(Relaxed)
+    }
+
+    /// Reports how many levels the shard watches.
+    pub(crate) fn watch(&self, levels: usize) {
+        self.watched.store(levels, Relaxed);
+    }
+
+    /// Count of fills in the shard of orders of a model, by what filled them.
+    pub fn fills(&self, model: FillModel, evidence: Evidence) -> u64 {
+        self.fills[model as usize][evidence as usize].load(Relaxed)
+    }
+
+    /// Counts a fill.
+    pub(crate) fn note_fill(&self, model: FillModel, evidence: Evidence) {
+        self.fills[model as usize][evidence as usize].fetch_add(1, Relaxed);
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +205,8 @@ mod tests {
     use super::*;
 
     fn print(price: u16, taker: Side) -> Print {
-        Print { instrument: InstrumentId(6), price: Price(price), size: Qty(1), taker, taken_at: Timestamp(0) }
+        let at = Timestamp(0);
+        Print { instrument: InstrumentId(6), price: Price(price), size: Qty(1), taker, taken_at: at, at }
     }
 
     #[test]
@@ -132,6 +238,9 @@ mod tests {
         assert_eq!((pushed, lane.lost(), lane.is_empty()), (PRINTS_WAITING_MAX, 3, false));
         assert!(lane.pop().is_some() && lane.push(print(4_000, Side::Sell)) && !lane.push(print(4_000, Side::Sell)));
         assert_eq!((std::iter::from_fn(|| lane.pop()).count(), lane.is_empty()), (PRINTS_WAITING_MAX, true));
+        assert_eq!((lane.lost(), lane.events_lost()), (4, 0));
+        lane.lose_one(Event::Level(LevelNews::Gap { instrument: InstrumentId(6), version: 2 }));
+        assert_eq!((lane.lost(), lane.events_lost(), lane.len()), (4, 1, 0));
         println!("{} prints", PRINTS_WAITING_MAX + 5);
     }
 }

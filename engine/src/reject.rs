@@ -31,6 +31,9 @@ pub enum Reject {
     IdempotencyKeyReuse,
     DuplicateClientOrderId,
 
+    /// The user has an order with this hash, and the placement refuses it.
+    OrderHashKnown,
+
     // Placement, in the order of engine/docs/orders.md §2.
     DailyLimit {
         limit: u32,
@@ -148,4 +151,8 @@ pub enum Reject {
     KeyNotFound,
     /// Rotation of a key that already has an end.
     KeyExpiring,
+    /// There is no set of realism with this name.
+    UnknownRealism,
+    /// The process writes a format that has no sets of realism.
+    NoRealismStore,
 }

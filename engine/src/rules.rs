@@ -3,9 +3,13 @@
 //! Rules are read in `decide` only. Replay, snapshots and `apply` never see them.
 
 use crate::amount::{Bps, Cash, Qty};
+use crate::fee::{FeeRounding, Tariff};
 use crate::format::Formats;
 use crate::id::OBJECT_BITS;
-use crate::market::terms::Category;
+use crate::market::catalog::MarketCell;
+use crate::market::terms::{Category, FeeSchedule};
+use crate::order::Terms;
+use crate::realism::{FillModel, FillTerms, RealismSets};
 use crate::time::{DAY, HOUR, MILLISECOND, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
 
@@ -50,12 +54,23 @@ pub const MAIN_RESETS_WINDOW_US: u64 = 30 * 24 * 3_600 * SECOND;
 /// Remembered requests that one turn drops at most, when their ids count no longer; keeps a turn below about a
 /// millisecond.
 pub const REQUESTS_FORGOTTEN_PER_TURN_MAX: usize = 1_000;
+/// A wallet is paid what it has earned as a maker from this sum on (engine/docs/execution.md §5).
+pub const REBATE_MIN: Cash = Cash::from_dollars(1);
+/// Users that one turn pays at most; keeps a turn below about a millisecond.
+pub const USERS_PAID_PER_TURN_MAX: usize = 250;
 /// Positions that one turn values at most for the points of an hour; keeps a turn below about a millisecond.
 pub const POSITIONS_VALUED_PER_TURN_MAX: usize = 1_000;
 /// How long a rotated key stays valid (gateway/docs/keys.md §4).
 pub const ROTATION_OVERLAP_US: u64 = 24 * 3_600 * SECOND;
 /// Shortest interval between two writes of a key's `last_used_at` (gateway/docs/keys.md §1).
 pub const KEY_USED_EVERY_US: u64 = 60 * SECOND;
+/// Maximum count of resting orders of a shard with a place in a queue; beyond it `SERVER_BUSY`.
+pub const QUEUED_ORDERS_MAX: usize = 100_000;
+/// Order facts of all users of a shard beyond which those of a user are cut that has many (gateway/docs/history.md §2):
+/// 32 MiB.
+pub const ORDER_FACTS_MAX: usize = 8 << 20;
+/// Order facts that a cut leaves to its user, who had twice as many or more.
+pub const ORDER_FACTS_LEFT: usize = 8_192;
 /// One matching cycle in this many visits every resting order (engine/docs/execution.md §7).
 pub const FULL_CYCLE_EVERY: u64 = 10;
 /// Resting orders of an unresolved market expire this long after its end date, venue time (engine/docs/execution.md
@@ -66,36 +81,13 @@ pub const CLOSED_MARKET_GRACE_US: u64 = 24 * 3_600 * SECOND;
 /// ten minutes at a thousand orders a second.
 pub const NUMBERS_PER_PREFIX: u32 = (1 << OBJECT_BITS) - (1 << 20);
 
-/// When a resting order fills. It always fills at its own limit, as maker, without a fee.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FillModel {
-    /// In a matching cycle, when the effective book touches or crosses its limit. Trades of the venue fill nothing.
-    Touch,
-    /// As [`FillModel::Touch`], and immediately when the venue trades through its limit by a tick or more, up to the
-    /// size of that trade.
-    #[default]
-    Cross,
-}
-
-impl FillModel {
-    pub const ALL: [FillModel; 2] = [FillModel::Touch, FillModel::Cross];
-
-    /// Its name in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            FillModel::Touch => "touch",
-            FillModel::Cross => "cross",
-        }
-    }
-}
-
 /// The rules in force.
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub fees: FeeTable,
     pub flags: RolloutFlags,
-    /// `[realism] fill_model`.
-    pub fill_model: FillModel,
+    /// `[realism]`: the sets of this server.
+    pub realism: RealismSets,
     /// `MAX_SHARES_PER_ORDER`.
     pub max_shares_per_order: Qty,
     /// `TRADE_QUOTE_MAX_AGE_MS`, in µs; refuses, or only warns.
@@ -131,14 +123,64 @@ pub struct Rules {
     pub mails: bool,
     /// [`NUMBERS_PER_PREFIX`], or fewer.
     pub numbers_per_prefix: u32,
+    /// [`ORDER_FACTS_MAX`].
+    pub order_facts_max: usize,
+    /// [`ORDER_FACTS_LEFT`].
+    pub order_facts_left: usize,
     /// `[journal] write_formats`: with the previous formats, nothing is decided that they cannot hold.
     pub formats: Formats,
 }
 
-/// Taker rate by category (engine/docs/execution.md §5); configurable.
+/// Where the rate of a fill comes from (`[fees] source`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FeeRates {
+    /// From the market's own schedule where it states one, else from the table.
+    Auto,
+    /// From the table of categories.
+    #[default]
+    Table,
+}
+
+impl FeeRates {
+    pub const ALL: [FeeRates; 2] = [FeeRates::Auto, FeeRates::Table];
+
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            FeeRates::Auto => "auto",
+            FeeRates::Table => "table",
+        }
+    }
+}
+
+/// What fills are charged (engine/docs/execution.md §5): taker rates by category, and whether a market's own schedule
+/// comes before them; configurable.
 #[derive(Clone, Debug)]
 pub struct FeeTable {
     rates: [Bps; Category::ALL.len()],
+    /// `[fees] source`. [`FeeRates::Table`] while the previous formats are written: they have no schedules.
+    pub source: FeeRates,
+    /// `[fees] rounding`.
+    pub rounding: FeeRounding,
+    /// `[fees] maker_rebate` is `accrue`: makers earn the rebates of schedules.
+    pub accrues_rebates: bool,
+}
+
+/// What the fills of a market are charged at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fees {
+    pub taker: Tariff,
+    pub maker: Tariff,
+    /// The market's own schedule, if it decides, and its rounding.
+    pub schedule: Option<(FeeSchedule, FeeRounding)>,
+}
+
+impl Fees {
+    /// The schedule of the market, or the same of its category.
+    fn shown(&self) -> FeeSchedule {
+        let of_category = || FeeSchedule { rate: self.taker.bps().0.saturating_mul(100), ..FeeSchedule::FREE };
+        self.schedule.map_or_else(of_category, |(schedule, _)| schedule)
+    }
 }
 
 /// The seven rollout switches; true = rolled out (engine/docs/execution.md §1).
@@ -159,6 +201,46 @@ impl FeeTable {
         self.rates[category as usize]
     }
 
+    /// The taker's charge of one category.
+    pub fn of_category(&self, category: Category) -> Tariff {
+        Tariff::of_category(self.rate(category), self.rounding)
+    }
+
+    /// What fills of this market are charged now.
+    fn of(&self, market: &MarketCell) -> Fees {
+        self.of_order(market, self.rate(market.listing.category))
+    }
+
+    /// What clients are shown of it: the market's schedule, or that of its category; without rebates that are not paid.
+    pub fn shown(&self, market: &MarketCell) -> FeeSchedule {
+        let shown = self.of(market).shown();
+        FeeSchedule { rebate_rate: if self.accrues_rebates { shown.rebate_rate } else { 0 }, ..shown }
+    }
+
+    /// The same for an order that was placed at this rate of the table.
+    pub fn of_order(&self, market: &MarketCell, rate: Bps) -> Fees {
+        match self.schedule_of(market) {
+            None => self.by_table(rate),
+            Some(schedule) => {
+                let rounding = self.rounding.at(market.listing.venue);
+                let taker = Tariff::of_schedule(&schedule, rounding);
+                let maker = if schedule.taker_only { Tariff::FREE } else { taker };
+                Fees { taker, maker, schedule: Some((schedule, rounding)) }
+            }
+        }
+    }
+
+    /// What fills at this rate of the table are charged.
+    #[inline]
+    pub fn by_table(&self, rate: Bps) -> Fees {
+        Fees { taker: Tariff::of_category(rate, self.rounding), maker: Tariff::FREE, schedule: None }
+    }
+
+    /// The schedule that decides the fees of a market.
+    fn schedule_of(&self, market: &MarketCell) -> Option<FeeSchedule> {
+        if self.source == FeeRates::Table { None } else { market.fee_schedule() }
+    }
+
     /// Sets the rate of one category.
     pub fn set(&mut self, category: Category, rate: Bps) {
         self.rates[category as usize] = rate;
@@ -167,7 +249,12 @@ impl FeeTable {
 
 impl Default for FeeTable {
     fn default() -> Self {
-        let mut table = FeeTable { rates: [Bps(0); Category::ALL.len()] };
+        let mut table = FeeTable {
+            rates: [Bps(0); Category::ALL.len()],
+            source: FeeRates::default(),
+            rounding: FeeRounding::default(),
+            accrues_rebates: false,
+        };
         for category in Category::ALL {
             table.set(category, category.default_taker_rate());
         }
@@ -194,7 +281,7 @@ impl Default for Rules {
         Rules {
             fees: FeeTable::default(),
             flags: RolloutFlags::default(),
-            fill_model: FillModel::default(),
+            realism: RealismSets::default(),
             max_shares_per_order: Qty::from_shares(1_000_000),
             quote_age_max_us: 60_000 * MILLISECOND,
             quote_age_enforced: true,
@@ -214,15 +301,32 @@ impl Default for Rules {
             beta_until: None,
             mails: false,
             numbers_per_prefix: NUMBERS_PER_PREFIX,
+            order_facts_max: ORDER_FACTS_MAX,
+            order_facts_left: ORDER_FACTS_LEFT,
             formats: Formats::default(),
         }
     }
 }
 
 impl Rules {
+    /// How an order fills: as its terms say. With the previous formats, in which terms cannot say it, as the set of keys
+    /// without a choice says, as far as it is one of the two models of those formats.
+    pub fn fill_of(&self, terms: &Terms) -> FillTerms {
+        let unwritten = || match self.realism.chosen_by_default().fill.model {
+            FillModel::Touch if !self.formats.is_newest() => FillTerms { model: FillModel::Touch, ..FillTerms::KIND },
+            _ => FillTerms::KIND,
+        };
+        terms.fill().unwrap_or_else(unwritten)
+    }
+
     /// Client order ids of orders that were placed at this moment or later count at `now`.
     pub fn ids_since(&self, now: Timestamp) -> Timestamp {
         Timestamp(now.0.saturating_sub(self.client_ids_us))
+    }
+
+    /// Whether fills are charged by the schedules that markets state.
+    pub fn follows_schedules(&self) -> bool {
+        self.fees.source == FeeRates::Auto && self.formats.is_newest()
     }
 
     /// The cutoff of a key issued at `now` (gateway/docs/keys.md §5).

@@ -20,6 +20,19 @@ pub struct OrderView {
     pub position: Option<Position>,
     /// An idempotent replay: the figures are those of the first answer.
     pub is_replay: bool,
+    /// Its present place in the queue of its level; only in reads, and of an order that has one.
+    pub queue: Option<QueueView>,
+}
+
+/// The place of a resting order in the queue of its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueView {
+    /// Shares of the venue before it.
+    pub ahead: Qty,
+    /// Shares that its level shows now; `None`: the book is not known.
+    pub total: Option<Qty>,
+    /// How sure that is, in hundredths.
+    pub confidence: u8,
 }
 
 /// The fills of an order, in time order. The fill of a placement, at most one, needs no allocation.
@@ -178,6 +191,8 @@ pub struct KeyView {
     pub expires_at: Option<Timestamp>,
     pub beta_until: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
+    /// The set of realism that was chosen for it; `None`: the one of keys without a choice.
+    pub realism: Option<Box<str>>,
 }
 
 /// The user row.

@@ -255,6 +255,12 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let is_recording = upstream.recording.is_some();
     let kept = Kept::open(&config, is_recording);
     let mut shared = Shared::new(&config);
+    if let Some((key, set)) = state.unknown_realism(&config.rules.realism) {
+        let sets = config.rules.realism.names();
+        return Err(BootError::Realism(format!(
+            "realism.sets: the set {set:?} was chosen for key {key}, and is not one of {sets}; define it again, start, and choose another one"
+        )));
+    }
     let (stakes, open) = (stakes(&state.users), Open::of(&state.users));
     let known = Known::of(&state.users);
     let kept_plans = billing::kept_plans(&config, &state.users);
@@ -262,6 +268,9 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
     let history_from = state.markets.history_from();
     let shown = shared.history_from.clone();
     shown.set(history_from, state.users.iter().flat_map(|users| users.with_ends_before(history_from)));
+    for (address, declared) in state.markets.addresses() {
+        shared.rehearsal.addresses.set(*address, *declared);
+    }
     let shards = shared.shards(state.users, Timestamp(log.last_time), clock.now());
     let figures = shared.commit.clone();
     let last_lsn = log.last_lsn.0;
@@ -316,6 +325,7 @@ async fn run(config: Config, begun: Begun, venue: Option<Box<dyn Venue>>) -> Res
         spot: shared.spot.clone(),
         leap: leap.clone(),
         moments: moments.clone(),
+        follows_fees: shared.rules.follows_schedules(),
     };
     let (is_fed, fed) = oneshot::channel();
     let mut keeping = kept.keeping(&config, is_recording, &clock);

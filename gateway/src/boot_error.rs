@@ -28,6 +28,8 @@ pub enum BootError {
     Alerts(String),
     /// A back-test with a bot cannot be made of this configuration, or its recording is empty.
     Bot(String),
+    /// A key has a set of realism that the settings do not have.
+    Realism(String),
 }
 
 impl fmt::Display for BootError {
@@ -40,7 +42,9 @@ impl fmt::Display for BootError {
             BootError::Journal(why) => {
                 write!(f, "the journal failed and the server stopped: {why}; the next start recovers")
             }
-            BootError::Edge(why) | BootError::Alerts(why) | BootError::Bot(why) => f.write_str(why),
+            BootError::Edge(why) | BootError::Alerts(why) | BootError::Bot(why) | BootError::Realism(why) => {
+                f.write_str(why)
+            }
             BootError::Feed => {
                 f.write_str("the feed stopped before it was ready; the log lines before this one say why")
             }

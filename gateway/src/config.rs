@@ -8,6 +8,7 @@
 mod compat;
 mod local;
 mod read;
+mod realism;
 mod reference;
 mod secret;
 mod setting;
@@ -16,8 +17,8 @@ mod table;
 mod venue;
 
 pub use edge::settings::{
-    Access, Allowance, Auth, Brand, Compat, Export, Flags, Http, Keys, Limits, Local, Network, OrderEvents,
-    SUBSCRIPTIONS_MAX, Streams, TIERS, TierLimits,
+    Access, Accounts, Allowance, Allowances, Auth, Brand, Compat, Export, Flags, Http, Keys, Limits, Local, Network,
+    OrderEvents, Profile, Rehearsal, Rehearse, SUBSCRIPTIONS_MAX, Streams, TIERS, TierLimits,
 };
 pub use host::secret::Secret;
 pub use reference::markdown;
@@ -391,7 +392,14 @@ impl Config {
     ) -> Result<Config, ConfigError> {
         let mut source = Source::new(file, env, flags)?;
         let values = source.read(table::settings());
-        let rules = read::rules(&values);
+        let mut rules = read::rules(&values);
+        match realism::sets(&values) {
+            Ok(sets) => rules.realism = sets,
+            Err(errors) => errors.into_iter().for_each(|error| source.wrong(error)),
+        }
+        if !rules.formats.is_newest() && &*rules.realism.chosen_by_default().name != "kind" {
+            source.wrong("realism.default: allowed is kind while journal.write_formats = previous".into());
+        }
         let config = Config {
             server: read::server(&values),
             clock: ClockSettings { leap_wait: values.seconds("clock.leap_wait_s") },
@@ -417,7 +425,7 @@ impl Config {
                 ),
                 readers: values.number("history.readers"),
             },
-            venue: venue::venue(&values),
+            venue: venue::venue(&values, &rules),
             compat: compat::compat(&values),
             local: table::is_own_machine_only(&values).then(|| local::local(&values)),
             brand: read::brand(&values),

@@ -10,7 +10,6 @@ use edge::engine_client::EngineClient;
 use engine::command::Envelope;
 use engine::print::PrintLane;
 use engine::ring::Ring;
-use engine::rules::FillModel;
 use engine::shard::Shard;
 use host::clock::Clock;
 use host::job::JobWaker;
@@ -115,8 +114,7 @@ impl Runtime {
         let ((digests, requests), (handover, kept)) = (Digests::channel(), sync_channel(1));
         let log = LogParts { storage, preparer, low, snapshots, requests, handover };
         let inboxes: Inboxes = shards.iter().map(|_| Arc::new(Ring::new(INBOX_SLOTS))).collect();
-        let crosses = config.rules.fill_model == FillModel::Cross;
-        let prints = shards.iter().filter(|_| crosses).map(Shard::print_lane).collect();
+        let prints = shards.iter().map(Shard::print_lane).collect();
         let core = match <[Shard<Reply>; 1]>::try_from(shards) {
             Ok([shard]) => {
                 let core = Core::new(shard, committer, inboxes[0].clone(), lane.ring().clone());

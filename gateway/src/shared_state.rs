@@ -21,6 +21,7 @@ use edge::http::front::Front;
 use edge::meters::EdgeMeters;
 use edge::published::Published;
 use edge::reads::Reads;
+use edge::rehearsal::Rehearsal;
 use edge::streams::Streams;
 use edge::ws::news::News;
 use engine::book::Books;
@@ -64,6 +65,8 @@ pub struct Shared {
     pub ended_bound: Arc<EndedBound>,
     /// From when on they are shown.
     pub history_from: Arc<HistoryFrom>,
+    /// Findings of the rehearsal of the venue's checks, and declared addresses.
+    pub rehearsal: Arc<Rehearsal>,
 }
 
 impl Shared {
@@ -92,6 +95,7 @@ impl Shared {
             ended: Arc::new(NoEndedRows),
             ended_bound: Arc::new(EndedBound::new(config.history.hot_bytes_max, config.engine.shards)),
             history_from: Arc::default(),
+            rehearsal: Arc::default(),
         }
     }
 
@@ -123,7 +127,9 @@ impl Shared {
         instruments: Instruments,
         instance: String,
     ) -> Result<App, BootError> {
-        let Shared { catalog, books, directory, rules, commit, news, spot, past, runner, sender, ended, .. } = self;
+        let Shared {
+            catalog, books, directory, rules, commit, news, spot, past, runner, sender, ended, rehearsal, ..
+        } = self;
         let exports = past.as_ref().and_then(|past| simulation::exports(config, past, &clock));
         let mut front = Front::new(config.edge(), &edge::groups::tables()).map_err(BootError::Edge)?;
         front.meters = config.admin.listen.map(|_| EdgeMeters::new(front.usage.routes()));
@@ -158,6 +164,7 @@ impl Shared {
                 integrations: sender.map(|sender| sender as Arc<dyn Integrations>),
             },
             published: Published::default(),
+            rehearsal,
             billing: None,
             moments: None,
         })

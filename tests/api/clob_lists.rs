@@ -111,7 +111,8 @@ fn trade_rows_have_the_types_of_their_dialect() {
             "id": id, "taker_order_id": order, "market": rain.condition, "asset_id": rain.yes(), "side": "BUY",
             "size": size, "fee_rate_bps": rate, "price": price, "status": "MATCHED", "match_time": at_secs,
             "last_update": at_secs, "outcome": "Yes", "bucket_index": 0, "owner": null, "maker_address": null,
-            "transaction_hash": null, "trader_side": null, "maker_orders": [], "fee": fee, "venue_time": at(row, "/venue_time")
+            "transaction_hash": null, "trader_side": null, "maker_orders": [], "fee": fee, "venue_time": at(row, "/venue_time"),
+            "fee_source": if rate == 0 { "none" } else { "category_table" }
         });
         assert_eq!(row, &expected);
         let found = strict(&world, 0).get(&format!("/v1/data/trades?id={id}")).expect(200);
@@ -129,7 +130,8 @@ fn trade_rows_have_the_types_of_their_dialect() {
             "size": size, "fee_rate_bps": rate.to_string(), "price": price, "status": "MATCHED",
             "match_time": at_secs.to_string(), "last_update": at_secs.to_string(), "outcome": "Yes",
             "bucket_index": 0, "owner": owner, "maker_address": address, "transaction_hash": hash,
-            "trader_side": side, "maker_orders": makers, "fee": fee, "venue_time": at(row, "/venue_time")
+            "trader_side": side, "maker_orders": makers, "fee": fee, "venue_time": at(row, "/venue_time"),
+            "fee_source": if rate == 0 { "none" } else { "category_table" }
         });
         assert_eq!(list(&found, "/data"), [expected]);
         cases.add(2);

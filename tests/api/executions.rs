@@ -77,7 +77,7 @@ fn a_fill_of_a_resting_order_is_what_rest_shows() {
             "price": at(fill, "/price"), "quantity": quantity, "filled_at": at(fill, "/filled_at"),
             "client_order_id": "mine-1", "token_id": rain.yes(), "status": status, "remaining_quantity": remaining,
             "fee": at(fill, "/fee"), "wallet_id": at(&order, "/wallet_id"), "trade_id": at(fill, "/trade_id"),
-            "venue_time": at(fill, "/venue_time"), "seq": nth + 1, "user_seq": nth + 4
+            "venue_time": at(fill, "/venue_time"), "fee_source": "none", "seq": nth + 1, "user_seq": nth + 4
         });
         assert_eq!(frame, expected);
         assert_eq!((text(&frame, "/price"), at(fill, "/quantity")), ("0.37", &json!(quantity)));

@@ -17,7 +17,7 @@ const NOON: u64 = 1_772_366_400_000_000;
 const DAY: u64 = 86_400_000_000;
 
 const TRADES: &str = "trade_id,order_id,client_order_id,wallet_id,filled_at,market_id,market_question,token_id,outcome,\
-side,order_type,time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source,venue_time";
+side,order_type,time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source,venue_time,fee_source";
 const SETTLEMENTS: &str = "position_id,wallet_id,market_id,market_question,outcome,token_id,quantity,avg_entry_price,\
 cost_basis,payout,payout_per_share,realized_pnl,result,resolved_outcome,settled_at";
 
@@ -84,7 +84,7 @@ fn an_export_shows_what_the_account_shows() {
             None => "",
         };
         let expected = format!(
-            "{},{},{id},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{id},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             int(row, "/trade_id"),
             int(row, "/order_id"),
             int(row, "/wallet_id"),
@@ -104,7 +104,9 @@ fn an_export_shows_what_the_account_shows() {
             int(row, "/fee_rate_bps"),
             text(row, "/price_source"),
             text(row, "/venue_time"),
+            text(row, "/fee_source"),
         );
+        assert_eq!(text(row, "/fee_source"), "category_table");
         let same_tif = |line: &str| line.replace(",FOK,", ",IOC,").replace(",GTC,", ",IOC,");
         assert_eq!(same_tif(line), same_tif(&expected));
         cases.one();

@@ -12,6 +12,7 @@
 //! | `sql.py`, `sql/` | DuckDB with the recipes, pyarrow, polars and pandas, over the files of an archive |
 //! | `bot.py` | py-clob-client: an ordinary polling bot, by `papertape backtest --bot` |
 //! | `mail.py` | aiosmtpd: a mail server that takes mails, and one that fails |
+//! | `signed_orders.py`, `signed_orders.mjs` | py-clob-client-v2, @polymarket/clob-client-v2, polymarket-client: orders and wallets for the tests of the rehearsal, made by hand |
 //! | `checks.py` | nothing: the checks of the Python programs |
 //! | `proxy.rs` | nginx, with its file in `gateway/docs` |
 //! | `description.rs` | schemathesis over `/v1/openapi.json` |

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tests::binary::workspace;
 use tests::cases::Cases;
+use tests::eventually;
 use tests::server::{Server, ServerDir};
 
 /// Folder of the installed clients.
@@ -124,6 +125,37 @@ fn clients_trade_on_a_market_with_known_figures() {
     let Some(clients) = Clients::fetched() else { return cases.one() };
     let (world, facts) = worlds::known();
     cases.add(run_all(&clients, &world.place, &world.server, &facts));
+}
+
+/// The newest client while its orders are rehearsed: what the venue would refuse are the orders that its program sends to be
+/// refused, and nothing else. Its requests are signed with the secret of its key, and its owner is that key.
+#[test]
+fn orders_of_the_newest_client_pass_a_rehearsal() {
+    let cases = Cases::of("clients, rehearsed");
+    let Some(clients) = Clients::fetched() else { return cases.one() };
+    let (mut world, facts) = worlds::known_with(|place| _ = place.set("venue", "rehearse", "\"warn\""));
+    let mut own = facts.value.clone();
+    own["host"] = Value::from(format!("http://{}/v1", world.server.address()));
+    own["private_key"] = Value::from(format!("0x{:064x}", 0x5eed_1000));
+    let file = world.place.root().join("facts.json");
+    fs::write(&file, own.to_string()).expect("facts can be written");
+    let mut program = clients.script("python_v2.py");
+    program.arg(&file);
+    cases.add(counted(&run_well(program, world.place.root())));
+    world.server.terminate();
+    eventually("the server ends", || world.server.is_over().then_some(()));
+    let place = world.place.data();
+    let output = tests::binary::run(["doctor", "--rehearse", "--json", "--data-dir", place.to_str().expect("UTF-8")]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the doctor prints JSON");
+    println!("{report}");
+    let found = report["findings"].as_array().expect("a list").iter();
+    let found: Vec<(&str, &str)> = found
+        .map(|row| (row["rule"].as_str().unwrap_or_default(), row["class"].as_str().unwrap_or_default()))
+        .collect();
+    // Too few shares; the age of the account is not known.
+    assert_eq!(found, [("S07", "depends"), ("S10", "refused")], "{report}");
+    assert!(report["sent"].as_u64().is_some_and(|sent| sent > 200), "{report}");
+    cases.add(3);
 }
 
 #[test]

@@ -22,7 +22,12 @@ const RESTING: usize = 210;
 
 /// The world of the tests, in which every figure is known in advance.
 pub fn known() -> (World, Facts) {
-    let mut world = World::start(1);
+    known_with(|_| {})
+}
+
+/// The same with other settings.
+pub fn known_with(settings: impl FnOnce(&mut ServerDir)) -> (World, Facts) {
+    let mut world = World::start_with(1, settings);
     let more: Vec<Market> =
         (0..MORE_MARKETS).map(|number| Market::new(100 + number, &format!("more-{number}"), "other", 0.01)).collect();
     world.tape.list(&more.iter().collect::<Vec<_>>());

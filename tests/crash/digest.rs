@@ -17,6 +17,7 @@ const SIDES: &[&str] = &["Buy", "Sell"];
 const TYPES: &[&str] = &["Market", "Limit"];
 const TIMES: &[&str] = &["Gtc", "Gtd", "Fok", "Fak", "Ioc"];
 const ROUTES: &[&str] = &["Native", "Batch", "Venue", "Clob"];
+const MODELS: &[&str] = &["Touch", "Cross", "Through", "Queue", "QueueProb"];
 const LIQUIDITIES: &[&str] = &["Taker", "Maker"];
 const SOURCES: &[&str] = &[
     "BookWalk",
@@ -188,6 +189,14 @@ impl Order {
             row.number(self.fills.len() as u64);
             self.fills.iter().for_each(|fill| row.number(*fill));
         }
+        let fill = &terms["fill"];
+        if fill.is_object() {
+            row.byte(17);
+            row.byte(word(fill, "model", MODELS));
+            for field in ["n", "cancel_share", "depth_share", "match_window_ms", "half_life_s"] {
+                row.number(number(fill, field));
+            }
+        }
         row.0
     }
 }
@@ -268,6 +277,15 @@ impl User {
                 self.orders.insert(number(fact, "order"), order);
             }
             "OrderFilled" => self.fill(fact),
+            // It follows its fill.
+            "FillCharged" => {
+                let mut fill = Row(self.fixed.pop().expect("its fill is there"));
+                fill.optional(3, Some(1));
+                self.fixed.push(fill.0);
+            }
+            "RebatePaid" => {
+                *self.cash.get_mut(&number(fact, "wallet")).expect("it was opened") += signed(fact, "amount");
+            }
             "OrderRested" => {
                 let order = self.orders.get_mut(&number(fact, "order")).expect("it was placed");
                 let before = order.reserved_qty;

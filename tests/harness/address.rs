@@ -1,6 +1,8 @@
-//! Addresses that sign for themselves (gateway/docs/venue-clients.md §8): accounts of tests, and their requests.
+//! Addresses that sign for themselves (gateway/docs/venue-clients.md §8): accounts of tests, their requests, and their
+//! orders (gateway/docs/rehearsal.md §2).
 
 use k256::ecdsa::{Signature, SigningKey};
+use serde_json::Value;
 use sha3::{Digest, Keccak256};
 
 /// An account of a chain, whose secret is a small number.
@@ -56,6 +58,46 @@ impl Account {
     }
 }
 
+impl Account {
+    /// Signs an order of the second generation for a chain; its maker and signer become this account.
+    pub fn sign_order(&self, order: &mut Value, is_neg_risk: bool, chain: u64) {
+        (order["maker"], order["signer"]) = (self.address().into(), self.address().into());
+        let kind = "Order(uint256 salt,address maker,address signer,uint256 tokenId,uint256 makerAmount,\
+                    uint256 takerAmount,uint8 side,uint8 signatureType,uint256 timestamp,bytes32 metadata,bytes32 builder)";
+        let contract = if is_neg_risk {
+            "0xe2222d279d744050d28e00520010520000310f59"
+        } else {
+            "0xe111180000d2663c0091e4f400237545b87b996b"
+        };
+        let domain = [
+            keccak(&[b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"]),
+            keccak(&[b"Polymarket CTF Exchange"]),
+            keccak(&[b"2"]),
+            word(chain),
+            from_hex(contract),
+        ];
+        let text = |name: &str| order[name].as_str().expect("a text").to_owned();
+        let side = u64::from(text("side") == "SELL");
+        let message = [
+            keccak(&[kind.as_bytes()]),
+            from_decimal(&order["salt"].to_string()),
+            from_hex(&text("maker")),
+            from_hex(&text("signer")),
+            from_decimal(&text("tokenId")),
+            from_decimal(&text("makerAmount")),
+            from_decimal(&text("takerAmount")),
+            word(side),
+            word(order["signatureType"].as_u64().expect("a number")),
+            from_decimal(&text("timestamp")),
+            from_hex(&text("metadata")),
+            from_hex(&text("builder")),
+        ];
+        let digest = keccak(&[b"\x19\x01", &keccak(&[&domain.concat()]), &keccak(&[&message.concat()])]);
+        let (signature, recovery) = self.0.sign_prehash_recoverable(&digest).expect("32 bytes");
+        order["signature"] = self::text(&signature, recovery.to_byte()).into();
+    }
+}
+
 impl Signed {
     pub fn headers(&self) -> [(&'static str, &str); 4] {
         [
@@ -91,6 +133,31 @@ fn keccak(parts: &[&[u8]]) -> [u8; 32] {
 fn word(number: u64) -> [u8; 32] {
     let mut word = [0; 32];
     word[24..].copy_from_slice(&number.to_be_bytes());
+    word
+}
+
+/// The bytes of `0x…` at the right end of a word.
+fn from_hex(text: &str) -> [u8; 32] {
+    let digits = text.strip_prefix("0x").expect("0x").as_bytes();
+    let mut word = [0; 32];
+    let begin = word.len() - digits.len() / 2;
+    for (byte, pair) in word[begin..].iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16).expect("digits");
+    }
+    word
+}
+
+/// A decimal number below 2²⁵⁶.
+fn from_decimal(text: &str) -> [u8; 32] {
+    let mut word = [0_u8; 32];
+    for digit in text.bytes() {
+        let mut carry = u16::from(digit - b'0');
+        for byte in word.iter_mut().rev() {
+            let value = u16::from(*byte) * 10 + carry;
+            (*byte, carry) = (value as u8, value >> 8);
+        }
+        assert_eq!(carry, 0, "{text} is too large");
+    }
     word
 }
 

@@ -236,6 +236,11 @@ impl Client {
     pub fn patch(&mut self, path: &str, body: &Value) -> Response {
         self.send(&Request::new("PATCH", path).json(body))
     }
+
+    #[track_caller]
+    pub fn put(&mut self, path: &str, body: &Value) -> Response {
+        self.send(&Request::new("PUT", path).json(body))
+    }
 }
 
 /// The result of a raw exchange on a connection of its own.

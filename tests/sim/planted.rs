@@ -6,7 +6,8 @@ use engine::fact;
 use engine::id::{MARKETS, UserId};
 use engine::mutation::{Mutation, codec};
 use engine::order::CloseReason;
-use engine::rules::{FillModel, Rules};
+use engine::realism::FillModel;
+use engine::rules::Rules;
 
 /// A mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +115,7 @@ impl Plant {
     pub fn change(self, rules: &mut Rules) {
         match self {
             Plant::NoDepletion => rules.flags.book_impact_depletion = false,
-            Plant::DeafToPrints => rules.fill_model = FillModel::Touch,
+            Plant::DeafToPrints => rules.realism.set_kind_model(FillModel::Touch),
             Plant::MakerAtBook => rules.flags.maker_fill_at_limit = false,
             Plant::EndlessIds => rules.client_ids_us = u64::MAX / 2,
             Plant::PostOnlyTakes => rules.flags.post_only_enforced = false,

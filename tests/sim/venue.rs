@@ -119,7 +119,7 @@ impl World {
                 self.life.writer.frame(1, at, |frame| frame.trade(InstrumentId(token), trade));
                 self.model.books.trade(token, price, 1, self.now);
                 let instrument = InstrumentId(token);
-                let print = Print { instrument, price: price_at, size: size_of, taker, taken_at: at };
+                let print = Print { instrument, price: price_at, size: size_of, taker, taken_at: at, at };
                 self.hand_print(print);
             }
             Feed::Gap { token } => {

@@ -5,7 +5,7 @@ use crate::sources::{self, has_word};
 use tests::cases::Cases;
 
 /// The crates of the engine, a pure calculation: without a runtime, serde or a file crate.
-const ENGINE_CRATES: [&str; 6] = ["ahash", "bincode", "wincode", "crossbeam", "sha2", "engine"];
+const ENGINE_CRATES: [&str; 7] = ["ahash", "bincode", "wincode", "crossbeam", "rand_chacha", "sha2", "engine"];
 
 /// Crates that a log of bytes must not use.
 const NOT_IN_WAL: [&str; 11] = [

@@ -86,12 +86,13 @@ pub const LAYERS: [Layer; 18] = [
 
 /// Folders of a package that may name only these other folders of it. A folder without an entry may name every folder,
 /// except in a circle.
-const FOLDERS: [(&str, &str, &[&str]); 19] = [
+const FOLDERS: [(&str, &str, &[&str]); 20] = [
     ("engine", "market", &[]),
-    ("engine", "book", &["market"]),
-    ("engine", "state", &["book", "market"]),
-    ("engine", "look_up", &["book", "market", "state"]),
-    ("engine", "decide", &["book", "look_up", "market", "state"]),
+    ("engine", "fee", &["market"]),
+    ("engine", "book", &["fee", "market"]),
+    ("engine", "state", &["book", "fee", "market"]),
+    ("engine", "look_up", &["book", "fee", "market", "state"]),
+    ("engine", "decide", &["book", "fee", "look_up", "market", "state"]),
     ("edge", "settings", &[]),
     ("edge", "http", &["settings"]),
     ("edge", "api", &["http", "settings"]),

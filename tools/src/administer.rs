@@ -252,6 +252,7 @@ impl Target {
             Ok(Done::Granted) => Ok(Shown { user: user.0, wallet: None, now }),
             Ok(Done::Opened(wallet)) => Ok(Shown { user: user.0, wallet: Some(wallet.id.0), now }),
             Ok(Done::Refused(why)) => Err(why.into()),
+            Ok(Done::Chose(_)) | Err(NoDeed::UnknownKey) => unreachable!("neither deed is about a key"),
             Err(NoDeed::UnknownUser) => Err(unknown().into()),
             Err(NoDeed::Busy) => Err("the log has no room".into()),
         }

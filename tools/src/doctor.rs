@@ -1,6 +1,8 @@
-//! `doctor`: compares a live venue, as seen from this machine, with what its adapter expects.
+//! `doctor`: compares a live venue, as seen from this machine, with what its adapter expects; or shows what the rehearsal
+//! of the venue's checks found.
 
 use crate::Failure;
+use crate::rehearsed::Rehearsed;
 use crate::settings::{Settings, print_line};
 use clap::Args;
 use venue::VenueKind;
@@ -11,15 +13,26 @@ use venue::origin::{Origin, choices};
 pub struct Doctor {
     #[command(flatten)]
     settings: Settings,
-    #[arg(long, value_name = "VENUE", help = format!("Venues to check: {}", choices("")))]
-    venue: String,
+    #[arg(
+        long,
+        value_name = "VENUE",
+        required_unless_present = "rehearse",
+        conflicts_with = "rehearse",
+        help = format!("Venues to check: {}", choices(""))
+    )]
+    venue: Option<String>,
+    #[command(flatten)]
+    rehearsed: Rehearsed,
 }
 
 impl Doctor {
     /// Prints a line for each check, and the differences. Fails when a check got no answer; differences alone need a
     /// person to judge them.
     pub fn run(self) -> Result<(), Failure> {
-        let config = self.settings.load(vec![("venue.kind", Some(self.venue))])?;
+        if self.rehearsed.rehearse {
+            return self.rehearsed.run(&self.settings.load(Vec::new())?.data.dir);
+        }
+        let config = self.settings.load(vec![("venue.kind", self.venue)])?;
         if !matches!(config.venue.kind, VenueKind::Live(_)) {
             let names: Vec<&str> = Origin::all().map(Origin::name).collect();
             let kind = config.venue.kind;

@@ -45,6 +45,10 @@ const EXAMPLES: &[(&str, &str)] = &[
          0x5151515151515151515151515151515151515151515151515151515151515151",
     ),
     ("backtest", "papertape backtest strategy.json --seeds 16 --json - --trades trades.csv"),
+    (
+        "calibrate",
+        "papertape calibrate live-orders.csv --tape recordings/ --models touch,queue_prob --html calibration.html",
+    ),
     ("football", "papertape football check facts/"),
     ("incident", "papertape incident open --title Delay --service market_data"),
     ("log", "papertape log verify papertape-data"),

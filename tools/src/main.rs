@@ -6,6 +6,7 @@ mod archive_verbs;
 mod asyncapi;
 mod backtest;
 mod backup;
+mod calibrate;
 mod clock;
 mod configuration;
 mod desk;
@@ -19,6 +20,7 @@ mod journal;
 mod key;
 mod openapi;
 mod record;
+mod rehearsed;
 mod seed;
 mod serve;
 mod simulate;
@@ -49,7 +51,8 @@ enum Verb {
     Serve(serve::Serve),
     /// Record what live venues send, without a server; SIGTERM and SIGINT stop it cleanly.
     Record(record::Record),
-    /// Check whether live venues answer from this machine, and how they differ from what their adapters expect.
+    /// Check whether live venues answer from this machine, and how they differ from what their adapters expect; or show
+    /// what the rehearsal of the venue's checks found.
     Doctor(doctor::Doctor),
     /// Create many users, each with a key; the server must be stopped.
     Seed(seed::Seed),
@@ -87,6 +90,10 @@ enum Verb {
     /// when it failed, 2 for a wrong specification or command, 3 for another result than the expected one, 130 or 143
     /// after SIGINT or SIGTERM.
     Backtest(backtest::BacktestVerb),
+    /// Compare live orders with what the fill models do with them on a recording of the same time, without a server. Exit
+    /// code 0 when orders were compared, 1 when none could be, or the control failed, 2 for wrong input, 130 or 143 after
+    /// SIGINT or SIGTERM.
+    Calibrate(calibrate::CalibrateVerb),
     /// Check a folder of facts of football. Exit code 1 when a file has a defect.
     #[command(subcommand)]
     Football(football::FootballVerb),
@@ -137,6 +144,7 @@ fn main() -> ExitCode {
         Verb::Archive(verb) => verb.run(),
         Verb::Simulate(verb) => verb.run(),
         Verb::Backtest(verb) => verb.run(),
+        Verb::Calibrate(verb) => verb.run(),
         Verb::Football(verb) => verb.run(),
         Verb::Incident(verb) => verb.run(),
         Verb::Log(verb) => verb.run(),
@@ -156,6 +164,9 @@ fn main() -> ExitCode {
                 return USAGE.into();
             }
             if let Some(failed) = failure.downcast_ref::<backtest::Failed>() {
+                return failed.exit_code().into();
+            }
+            if let Some(failed) = failure.downcast_ref::<calibrate::Failed>() {
                 return failed.exit_code().into();
             }
             failure.downcast_ref().map_or(ExitCode::FAILURE, |by: &Interrupted| by.exit_code().into())

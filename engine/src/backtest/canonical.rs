@@ -21,7 +21,7 @@ impl Canonical {
     }
 
     /// An object of these fields, in any order; the names differ.
-    pub fn object<const N: usize>(fields: [(&str, Canonical); N]) -> Canonical {
+    pub fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Canonical)>) -> Canonical {
         Canonical::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 

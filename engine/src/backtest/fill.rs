@@ -1,10 +1,11 @@
 //! One fill against an archived book: what an order of that moment would have taken (gateway/docs/simulation.md §2, §3).
 
 use super::book::ArchivedPair;
-use crate::amount::{Bps, Cash, Price, Qty};
+use crate::amount::{Cash, Price, Qty};
 use crate::book::walk::{Walk, Want, deviation_bps, walk};
 use crate::book::{Effective, EffectiveLevel, EffectiveTop, Offer};
 use crate::decide::take::taken_side;
+use crate::fee::Tariff;
 use crate::order::Side;
 
 /// How a fill takes from a book of the past.
@@ -31,8 +32,8 @@ pub struct FillRequest {
     pub model: FillModel,
     /// Worst price; touching counts. `None`: any.
     pub limit: Option<Price>,
-    /// The taker rate of the market's category.
-    pub rate: Bps,
+    /// What each level is charged.
+    pub tariff: Tariff,
 }
 
 /// A computed fill.
@@ -154,14 +155,14 @@ pub fn fill(request: &FillRequest, pair: &ArchivedPair) -> FillResult {
 }
 
 fn walked(request: &FillRequest, effective: &Effective) -> Walk {
-    let FillRequest { side, shares, model, limit, rate } = *request;
+    let FillRequest { side, shares, model, limit, tariff } = *request;
     let (taken, want, rows) = (taken_side(side), Want::Shares(shares), &mut Vec::new());
     let levels = effective.side(taken);
     if model.walks_the_book() {
-        return walk(levels, taken, want, limit, rate, rows);
+        return walk(levels, taken, want, limit, tariff, rows);
     }
     let level = model.level(side, shares, effective.top(), levels.first());
-    walk(level.map(Offer::from), taken, want, limit, rate, rows)
+    walk(level.map(Offer::from), taken, want, limit, tariff, rows)
 }
 
 #[cfg(test)]

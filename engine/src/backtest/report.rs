@@ -9,6 +9,7 @@ use super::lane::{Ground, Lane, LaneOutcome, Lanes};
 use super::samples::{Samples, Taken};
 use super::strategy::Predicate;
 use crate::amount::{Cash, Qty};
+use crate::fee::FeeRounding;
 use crate::market::terms::{Category, Resolution};
 use crate::order::Side;
 use crate::rules::Rules;
@@ -320,7 +321,9 @@ fn market(of: &super::job::JobMarket, until: Timestamp) -> Canonical {
 /// The rules that decide market orders.
 fn rules_of(rules: &Rules) -> Canonical {
     use Canonical::{Boolean, Integer};
-    Canonical::object([
+    // Absent with the usual rounding, so that results of before keep their hash.
+    let rounding = (rules.fees.rounding == FeeRounding::Down).then(|| ("fee_rounding", Canonical::text("down")));
+    let rows = [
         ("fak_partial_fills", Boolean(rules.flags.fak_partial_fills)),
         ("min_order_size_enforced", Boolean(rules.flags.min_order_size_enforced)),
         ("max_shares_e6", Integer(rules.max_shares_per_order.0.into())),
@@ -328,7 +331,8 @@ fn rules_of(rules: &Rules) -> Canonical {
         ("quote_age_max_us", Integer(rules.quote_age_max_us.into())),
         ("require_book_depth", Boolean(rules.require_book_depth)),
         ("emergency_exit", Boolean(rules.emergency_exit)),
-    ])
+    ];
+    Canonical::object(rows.into_iter().chain(rounding))
 }
 
 #[cfg(test)]

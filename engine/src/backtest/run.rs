@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
                 updown: None,
                 sports: false,
             };
-            catalog.add(id, &Market::listed(listing, MarketState::Active, job.start));
+            catalog.add(id, &Market::listed(listing, MarketState::Active, job.start), None);
             writer.tick(id, of.market.tick);
             let turned = of.market.end.turns(job.end).into_iter();
             let turned = turned.map(|(at, is_over)| (at, Decided::Ended(is_over)));

@@ -209,6 +209,14 @@ impl Rule {
         }
         Rule { merge_bids: !bids, merge_asks: !asks }
     }
+
+    /// Whether this side is merged.
+    pub(super) fn merges(self, side: BookSide) -> bool {
+        match side {
+            BookSide::Bid => self.merge_bids,
+            BookSide::Ask => self.merge_asks,
+        }
+    }
 }
 
 /// Two ladders that may be mirrors, compared.

@@ -15,6 +15,7 @@
 //! | `listener.rs` | listeners to books and prices as the feed writes them |
 //! | `publish.rs` | released facts about markets for catalogue and books |
 //! | `walk.rs` | what an order takes from a side (pure) |
+//! | `watched.rs` | levels at which orders wait in a queue, and what the feed reports of them |
 //!
 //! Best is first on both sides. Simulated fills never write here. Absent on purpose: order queues inside a level (users
 //! trade with the venue's book, never with each other), history, and users.
@@ -33,6 +34,7 @@ pub mod side;
 pub mod stated;
 pub mod stretches;
 pub mod walk;
+pub mod watched;
 pub mod writer;
 
 #[cfg(test)]
@@ -45,6 +47,7 @@ pub use registry::{Book, Books, LastTrade, Mark, MarkSource};
 pub use side::DepthSide;
 pub use stated::{LastPrice, Stated};
 pub use walk::{Offer, Taken, Walk, Want, walk};
+pub use watched::{LevelChange, LevelNews};
 pub use writer::{BookWriter, Frame, FrameReport, SINGLE_ANSWERS};
 
 use crate::amount::Price;

@@ -21,7 +21,7 @@ pub fn publish(fact: &MarketMutation, catalog: &Catalog, books: &mut BookWriter)
 pub fn publish_all(markets: &Markets, catalog: &Catalog, books: &mut BookWriter) {
     for (index, market) in markets.iter().enumerate() {
         let id = MarketId(index as u32);
-        catalog.add(id, market);
+        catalog.add(id, market, markets.fee_schedule(id));
         books.tick(id, market.tick);
     }
 }

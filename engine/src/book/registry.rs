@@ -12,6 +12,7 @@ use crate::book::effective::{
 use crate::book::ladder::Ladder;
 use crate::book::sequence::{Sequence, Torn};
 use crate::book::stated::{LastPrice, StatedCell};
+use crate::book::watched::LevelWatch;
 use crate::book::writer::BookWriter;
 use crate::book::{BookSide, Unavailable};
 use crate::id::{InstrumentId, MarketId, Outcome};
@@ -34,6 +35,8 @@ pub struct Books {
     pub(super) stated: Table<StatedCell>,
     /// By market: count of (instrument, shard) with a resting order.
     watched: Table<AtomicU32>,
+    /// By market: levels at which orders wait in a queue.
+    pub(super) watched_levels: Table<Box<LevelWatch>>,
     /// Venue time of the last sign of life, by connection; 0 = none.
     pub(super) alive: [AtomicU64; CONNECTIONS],
     /// Venue time of the recording in replay; 0 = no recording.
@@ -143,6 +146,7 @@ impl Books {
             pairs: Table::new(),
             stated: Table::new(),
             watched: Table::new(),
+            watched_levels: Table::new(),
             alive: [const { AtomicU64::new(0) }; CONNECTIONS],
             recording: AtomicU64::new(0),
             clock: AtomicU64::new(0),
@@ -224,6 +228,20 @@ impl Books {
             true => count.fetch_add(1, Relaxed),
             false => count.fetch_sub(1, Relaxed),
         };
+    }
+
+    /// A level got its first order with a place in its queue in a shard (`rests`), or lost its last one.
+    pub(crate) fn watch_level(&self, instrument: InstrumentId, side: BookSide, price: Price, rests: bool) {
+        let watch = self.watched_levels.get_or_set(instrument.market().0 as usize, || Box::new(LevelWatch::new()));
+        watch.watch(instrument.outcome(), side, price, rests);
+    }
+
+    /// The shown size at a price of one side of the effective book, and the version of the book.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    pub fn shown_at(&self, instrument: InstrumentId, side: BookSide, price: Price) -> Result<(Qty, u64), Unavailable> {
+        self.book(instrument).ok_or(Unavailable::Unknown)?.shown_at(side, price)
     }
 
     /// Frames applied so far.
@@ -413,6 +431,20 @@ impl<'a> Book<'a> {
         self.pair.sequence.read(read).ok().flatten()
     }
 
+    /// See [`Books::shown_at`].
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    pub fn shown_at(&self, side: BookSide, price: Price) -> Result<(Qty, u64), Unavailable> {
+        let (own, complement) = (self.half(), self.complement());
+        let (size, version, known) = self.pair.sequence.read(|| {
+            let size = self.pair.shown(self.instrument.outcome(), side, side.rank(price));
+            let known = own.known.load(Relaxed) | complement.known.load(Relaxed);
+            (size, self.pair.sequence.version(), known)
+        })?;
+        if known { Ok((size, version)) } else { Err(Unavailable::Unknown) }
+    }
+
     /// The best prices of the effective book: the triggers of resting orders, the spread of a mark.
     #[inline]
     pub fn effective_top(&self) -> Result<EffectiveTop, Unavailable> {
@@ -537,6 +569,36 @@ impl Pair {
     fn mirrors(&self) -> Mirrors {
         let bits = self.mirrors.load(Relaxed);
         Mirrors { first_bids: bits & 1 != 0, first_asks: bits & 2 != 0 }
+    }
+
+    /// The tokens whose quote is this one's book: its own, and the complement's if that has none.
+    pub fn quoted(&self, outcome: Outcome) -> impl Iterator<Item = Outcome> + '_ {
+        let has_own = move |of: Outcome| self.halves[of as usize].last_message_at.load(Relaxed) != 0;
+        let is_quoted = move |of: &Outcome| if *of == outcome { has_own(*of) } else { !has_own(*of) };
+        [Outcome::First, Outcome::Second].into_iter().filter(is_quoted)
+    }
+
+    /// How the sides of both tokens are merged.
+    pub fn rules(&self) -> [Rule; 2] {
+        [Outcome::First, Outcome::Second].map(|of| self.rule(of))
+    }
+
+    /// How the sides of a token are merged with the complement's.
+    pub fn rule(&self, outcome: Outcome) -> Rule {
+        let [own, complement] = [outcome, outcome.other()].map(|of| self.halves[of as usize].prices());
+        Rule::of(self.mirrors(), outcome, own, complement)
+    }
+
+    /// The shown size at a rank of one side of the effective book of a token, inside a read of the sequence or by the
+    /// writer.
+    pub fn shown(&self, outcome: Outcome, side: BookSide, rank: u16) -> Qty {
+        let ladder = |of: Outcome, side: BookSide| {
+            let half = &self.halves[of as usize];
+            let ladder = if side == BookSide::Bid { &half.bids } else { &half.asks };
+            ladder.part(rank).size
+        };
+        let own = ladder(outcome, side);
+        if self.rule(outcome).merges(side) { own + ladder(outcome.other(), side.opposite()) } else { own }
     }
 
     /// Whether a change of the level of this rank may change what [`Pair::settle`] derives: most levels are worse

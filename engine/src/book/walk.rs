@@ -2,10 +2,10 @@
 //!
 //! A walk gives quantity, price and fee; the order decides whether they suffice.
 
-use crate::amount::{Bps, Cash, Price, Qty, average_half_up, exact_notional, notional_half_up};
+use crate::amount::{Cash, Price, Qty, average_half_up, exact_notional, notional_half_up};
 use crate::book::{BookSide, EffectiveLevel};
 use crate::describe::record;
-use crate::fee::{taker_fee, taker_fee_on_grid};
+use crate::fee::Charge;
 
 /// The size that one level offers to one user, after the user's depletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub fn walk<O: Into<Offer>>(
     side: BookSide,
     want: Want,
     bound: Option<Price>,
-    rate: Bps,
+    rate: impl Charge,
     taken: &mut Vec<Taken>,
 ) -> Walk {
     taken.clear();
@@ -96,7 +96,7 @@ pub fn walk<O: Into<Offer>>(
 }
 
 #[inline]
-fn walk_shares(offers: impl Iterator<Item = Offer>, want: Qty, rate: Bps, taken: &mut Vec<Taken>) -> Walk {
+fn walk_shares(offers: impl Iterator<Item = Offer>, want: Qty, rate: impl Charge, taken: &mut Vec<Taken>) -> Walk {
     let wanted = want.order_steps();
     let (mut left, mut sums) = (wanted, Sums::default());
     for offer in offers {
@@ -112,7 +112,7 @@ fn walk_shares(offers: impl Iterator<Item = Offer>, want: Qty, rate: Bps, taken:
     sums.walk(filled, filled == want, taken)
 }
 
-fn walk_budget(offers: impl Iterator<Item = Offer>, budget: Cash, rate: Bps, taken: &mut Vec<Taken>) -> Walk {
+fn walk_budget(offers: impl Iterator<Item = Offer>, budget: Cash, rate: impl Charge, taken: &mut Vec<Taken>) -> Walk {
     let mut left = u128::try_from(budget.0).expect("a budget is not negative") * 10_000;
     let (mut filled, mut sums) = (Qty::ZERO, Sums::default());
     // The budget is spent when it does not buy one step of shares at the current price.
@@ -163,10 +163,10 @@ struct Sums {
 
 impl Sums {
     #[inline]
-    fn add(&mut self, offer: &Offer, steps: u64, rate: Bps, taken: &mut Vec<Taken>) {
+    fn add(&mut self, offer: &Offer, steps: u64, rate: impl Charge, taken: &mut Vec<Taken>) {
         let (price, qty) = (offer.price, Qty(steps * Qty::ORDER_STEP.0));
         let gross = (steps as i64).checked_mul(price.0.into()).expect("a level has at most 2^49 units");
-        let fee = taker_fee_on_grid(gross, price, rate);
+        let fee = rate.on_grid(gross, price);
         if offer.mirrored.is_zero() || qty <= offer.own {
             taken.push(Taken { price, qty, fee, mirrored: false });
         } else {
@@ -212,9 +212,9 @@ impl Walk {
 
 /// The rows of a level that is not filled from the own book alone.
 #[inline(never)]
-fn push_parts(offer: &Offer, qty: Qty, fee: Cash, rate: Bps, taken: &mut Vec<Taken>) {
+fn push_parts(offer: &Offer, qty: Qty, fee: Cash, rate: impl Charge, taken: &mut Vec<Taken>) {
     let (price, own) = (offer.price, offer.own);
-    let own_fee = taker_fee(own, price, rate);
+    let own_fee = rate.of(own, price);
     if !own.is_zero() {
         taken.push(Taken { price, qty: own, fee: own_fee, mirrored: false });
     }
@@ -242,7 +242,9 @@ fn ratio_bps(part: u64, whole: u64) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::amount::Bps;
     use crate::book::chance::Chance;
+    use crate::fee::taker_fee;
     use rust_decimal::{Decimal, RoundingStrategy::MidpointAwayFromZero, RoundingStrategy::ToZero};
 
     const SHARE: u64 = 1_000_000;

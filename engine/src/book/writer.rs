@@ -7,10 +7,11 @@
 use crate::amount::{Price, Qty, TickSize};
 use crate::book::BookSide;
 use crate::book::depth::SnapshotHash;
-use crate::book::effective::Faces;
+use crate::book::effective::{Faces, is_first_bids};
 use crate::book::ladder::RANK_MAX;
 use crate::book::registry::{Books, Half, LastTrade, Pair};
 use crate::book::stated::{Stated, StatedCell};
+use crate::book::watched::{LevelChange, LevelNews, LevelWatch};
 use crate::id::{InstrumentId, MarketId, Outcome};
 use crate::time::Timestamp;
 use std::ops::Range;
@@ -27,6 +28,10 @@ pub struct BookWriter {
     report: FrameReport,
     /// Tokens of the last frame whose own book is crossed or locked.
     crossed: Vec<InstrumentId>,
+    /// Of watched levels, oldest first, until they are taken.
+    news: Vec<LevelNews>,
+    /// News are taken; without a taker there are none.
+    reports: bool,
 }
 
 /// Connection number of updates from single requests without a lasting connection: a message about one token is not a
@@ -90,6 +95,34 @@ impl BookWriter {
             levels: Vec::new(),
             report: FrameReport::default(),
             crossed: Vec::new(),
+            news: Vec::new(),
+            reports: false,
+        }
+    }
+
+    /// From now on it reports changes of watched levels: [`BookWriter::take_news`] takes the news after each frame.
+    pub fn report_levels(&mut self) {
+        self.reports = true;
+    }
+
+    /// What has happened at watched levels, oldest first.
+    pub fn take_news(&mut self) -> std::vec::Drain<'_, LevelNews> {
+        self.news.drain(..)
+    }
+
+    /// Reports every watched level as after a snapshot at this venue time: what happened before was not reported.
+    pub fn report_all(&mut self, at: Timestamp) {
+        let BookWriter { books, ticks, news, reports, .. } = self;
+        if !*reports {
+            return;
+        }
+        for market in (0..ticks.len() as u32).map(MarketId) {
+            let (pair, watch) = (books.pairs.get(market.0 as usize), books.watched_levels.get(market.0 as usize));
+            let (Some(pair), Some(watch)) = (pair, watch.filter(|watch| watch.is_any())) else { continue };
+            let is_known = |of: Outcome| pair.halves[of as usize].known.load(Relaxed);
+            let is_snapshot = [Outcome::First, Outcome::Second].map(|of| is_known(of) || is_known(of.other()));
+            let reporting = Reporting { market, pair, at, is_rebased: false, is_snapshot };
+            news.extend(watch.levels().map(|(face, rank)| reporting.of(face, rank)));
         }
     }
 
@@ -157,7 +190,20 @@ impl BookWriter {
     pub fn gap(&mut self, instrument: InstrumentId) {
         if let Some(pair) = self.books.pairs.get(instrument.market().0 as usize) {
             pair.halves[instrument.outcome() as usize].gap.store(true, Relaxed);
+            self.report_gap(instrument);
         }
+    }
+
+    /// Reports the gap where a level is watched: of both tokens, if the other one is quoted by this one's book.
+    fn report_gap(&mut self, instrument: InstrumentId) {
+        let market = instrument.market().0 as usize;
+        if !self.reports || !self.books.watched_levels.get(market).is_some_and(|watch| watch.is_any()) {
+            return;
+        }
+        let Some(pair) = self.books.pairs.get(market) else { return };
+        let version = pair.sequence.version();
+        let gap = |of| LevelNews::Gap { instrument: instrument.market().instrument(of), version };
+        self.news.extend(pair.quoted(instrument.outcome()).map(gap));
     }
 
     /// The books of this market are wrong: until their next snapshots both have the maximum age, so that no order is
@@ -168,15 +214,20 @@ impl BookWriter {
                 half.gap.store(true, Relaxed);
                 half.last_message_at.store(1, Relaxed);
             }
+            [Outcome::First, Outcome::Second].into_iter().for_each(|of| self.report_gap(market.instrument(of)));
         }
     }
 
     /// The books of all tokens whose last message came on `connection` are unreliable.
     pub fn gap_connection(&mut self, connection: u8) {
-        for pair in (0..self.ticks.len()).filter_map(|market| self.books.pairs.get(market)) {
-            for half in &pair.halves {
+        for market in (0..self.ticks.len() as u32).map(MarketId) {
+            for of in [Outcome::First, Outcome::Second] {
+                let Some(half) = self.books.pairs.get(market.0 as usize).map(|pair| &pair.halves[of as usize]) else {
+                    continue;
+                };
                 if half.last_message_at.load(Relaxed) != 0 && half.connection.load(Relaxed) == u16::from(connection) {
                     half.gap.store(true, Relaxed);
+                    self.report_gap(market.instrument(of));
                 }
             }
         }
@@ -227,8 +278,10 @@ impl BookWriter {
             self.tick(market, TICK_DEFAULT);
         }
         let (tick, mut clamped) = (self.tick_of(market), 0);
-        let BookWriter { books, levels, report, crossed, .. } = self;
+        let BookWriter { books, levels, report, crossed, news, reports, .. } = self;
         let pair = pair_of(books, market);
+        let watch = books.watched_levels.get(market.0 as usize).filter(|watch| *reports && watch.is_any());
+        let rules = watch.map(|_| pair.rules());
         let (mut changed, mut faces) = ([false; 2], Faces::default());
         for Update { instrument, what } in updates {
             let outcome = instrument.outcome();
@@ -274,6 +327,9 @@ impl BookWriter {
                 pair.settle(faces);
             }
         });
+        if let (Some(watch), Some(rules)) = (watch, rules) {
+            report_changes(pair, watch, market, received, updates, levels, rules != pair.rules(), news);
+        }
         report.clamped += clamped;
         report.settled += u32::from(faces != Faces::default());
         for (outcome, half) in [Outcome::First, Outcome::Second].into_iter().zip(&pair.halves) {
@@ -281,6 +337,58 @@ impl BookWriter {
                 crossed.push(market.instrument(outcome));
             }
         }
+    }
+}
+
+/// The news of a pair after a change.
+#[derive(Clone, Copy)]
+struct Reporting<'a> {
+    market: MarketId,
+    pair: &'a Pair,
+    at: Timestamp,
+    is_rebased: bool,
+    is_snapshot: [bool; 2],
+}
+
+impl Reporting<'_> {
+    /// The news of one level.
+    fn of(self, is_first_bids: bool, rank: u16) -> LevelNews {
+        let Reporting { market, pair, at, is_rebased, is_snapshot } = self;
+        let sizes = [Outcome::First, Outcome::Second].map(|of| {
+            let side = if (of == Outcome::First) == is_first_bids { BookSide::Bid } else { BookSide::Ask };
+            pair.shown(of, side, rank)
+        });
+        let version = pair.sequence.version();
+        LevelNews::Changed(LevelChange { market, is_first_bids, rank, sizes, version, at, is_rebased, is_snapshot })
+    }
+}
+
+/// Reports the watched levels that a change of a pair has touched: of all of them after a snapshot, or if the rule has
+/// changed by which both books are merged.
+#[expect(clippy::too_many_arguments, reason = "the parts of one change, of one caller")]
+fn report_changes(
+    pair: &Pair,
+    watch: &LevelWatch,
+    market: MarketId,
+    at: Timestamp,
+    updates: &[Update],
+    levels: &[Written],
+    is_rebased: bool,
+    news: &mut Vec<LevelNews>,
+) {
+    let mut is_snapshot = [false; 2];
+    for update in updates.iter().filter(|update| matches!(update.what, Change::Snapshot { .. })) {
+        pair.quoted(update.instrument.outcome()).for_each(|of| is_snapshot[of as usize] = true);
+    }
+    let reporting = Reporting { market, pair, at, is_rebased, is_snapshot };
+    if is_rebased || is_snapshot != [false; 2] {
+        return news.extend(watch.levels().map(|(face, rank)| reporting.of(face, rank)));
+    }
+    for Update { instrument, what } in updates {
+        let Change::Delta { levels: range, .. } = what else { continue };
+        let faces =
+            levels[range.clone()].iter().map(|(side, rank, _)| (is_first_bids(instrument.outcome(), *side), *rank));
+        news.extend(faces.filter(|(face, rank)| watch.has(*face, *rank)).map(|(face, rank)| reporting.of(face, rank)));
     }
 }
 

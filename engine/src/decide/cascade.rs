@@ -2,14 +2,15 @@
 //! the first known price (midpoint, last trade, catalogue), if that is inside its limit and near enough to the
 //! displayed price.
 
-use crate::amount::{Bps, Cash, Qty, floored_shares_for};
+use crate::amount::{Cash, Qty, floored_shares_for};
 use crate::book::MarkSource;
-use crate::decide::fill::Execution;
+use crate::decide::fill::{BySchedule, Execution};
 use crate::decide::quality::per_share;
 use crate::decide::take::Ground;
 use crate::id::InstrumentId;
 use crate::market::terms::Interval;
 use crate::order::{Liquidity, OrderTerms, PriceSource, Side};
+use crate::rules::Fees;
 
 /// The result of the search for a price.
 pub enum Cascade {
@@ -21,7 +22,7 @@ pub enum Cascade {
 }
 
 /// Finds the price of an immediate order without a book. The order fills completely at that price.
-pub fn find(ground: &Ground<'_>, terms: &OrderTerms) -> Cascade {
+pub fn find(ground: &Ground<'_>, terms: &OrderTerms, fees: &Fees) -> Cascade {
     let Some(mark) = ground.books.mark(terms.instrument) else { return Cascade::Nothing };
     let limit = per_share(terms.limit);
     let inside_limit = match terms.side {
@@ -43,8 +44,9 @@ pub fn find(ground: &Ground<'_>, terms: &OrderTerms) -> Cascade {
     Cascade::Found(Execution {
         qty,
         notional: notional_half_up(mark.price, qty),
-        fee: fee_half_up(qty, mark.price, terms.fee_rate),
-        fee_rate: terms.fee_rate,
+        fee: fees.taker.fee_at(qty, mark.price),
+        fee_rate: fees.taker.bps(),
+        by_schedule: BySchedule::of_taker(fees),
         liquidity: Liquidity::Taker,
         source: match mark.source {
             MarkSource::Midpoint => PriceSource::ClobMidpointCached,
@@ -77,29 +79,22 @@ fn notional_half_up(price: Cash, qty: Qty) -> Cash {
     Cash(i64::try_from((exact + 500_000) / 1_000_000).expect("shares of an order and prices are bounded"))
 }
 
-/// The taker fee at a price between the steps of the grid: half up to 10⁻⁵ USD.
-fn fee_half_up(qty: Qty, price: Cash, rate: Bps) -> Cash {
-    let price = price.0.clamp(0, 1_000_000) as u128;
-    let exact = u128::from(qty.0) * u128::from(rate.0) * price * (1_000_000 - price);
-    let steps = (exact + 50_000_000_000_000_000) / 100_000_000_000_000_000;
-    Cash(i64::try_from(10 * steps).expect("a fee is smaller than its notional"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::amount::Price;
-    use crate::fee::taker_fee;
+    use crate::amount::{Bps, Price};
+    use crate::fee::{FeeRounding, Tariff, taker_fee};
 
     #[test]
     fn the_fee_is_the_same_on_the_grid_and_exact_between() {
         for (qty, price, rate) in
             [(13_000_000, 5_000, 700), (1_000_000, 101, 300), (50_000_000, 4_200, 500), (100, 1, 1)]
         {
-            let fine = fee_half_up(Qty(qty), per_share(Price(price)), Bps(rate));
+            let fine = Tariff::of_category(Bps(rate), FeeRounding::HalfUp).fee_at(Qty(qty), per_share(Price(price)));
             assert_eq!(fine, taker_fee(Qty(qty), Price(price), Bps(rate)));
         }
-        assert_eq!(fee_half_up(Qty::from_shares(1_000), Cash(415_050), Bps(500)), Cash(12_139_170));
+        let five = Tariff::of_category(Bps(500), FeeRounding::HalfUp);
+        assert_eq!(five.fee_at(Qty::from_shares(1_000), Cash(415_050)), Cash(12_139_170));
         assert_eq!(notional_half_up(Cash(415_050), Qty(10)), Cash(4));
         assert!(within(Cash(575_000), Cash(500_000), 15) && !within(Cash(575_001), Cash(500_000), 15));
     }

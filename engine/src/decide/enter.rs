@@ -5,17 +5,20 @@ use crate::book::walk::{deviation_bps, spread_bps};
 use crate::command::RequestIdentity;
 use crate::decide::cancel::closed;
 use crate::decide::cascade::{self, Cascade};
-use crate::decide::fill::{Booking, Execution, filled};
+use crate::decide::fill::{Booking, BySchedule, Execution, filled};
 use crate::decide::numbers::Numbers;
 use crate::decide::place::Placed;
 use crate::decide::quality::{self, per_share};
+use crate::decide::queued::queue_noted;
 use crate::decide::take::{Desk, Ground, Sight, Taking, Walked, Want};
 use crate::fact;
 use crate::id::OrderId;
 use crate::mutation::Mutation;
 use crate::order::reservation::{Reservation, reservation};
 use crate::order::{CloseReason, Liquidity, OrderTerms, OrderType, PriceSource, Side, TimeInForce};
+use crate::realism::WHOLE;
 use crate::reject::Reject;
+use crate::rules::Fees;
 use crate::user::User;
 
 /// A placement that passed every check that needs no book.
@@ -25,6 +28,8 @@ pub(super) struct Entry<'a> {
     pub order: OrderId,
     pub numbers: Numbers,
     pub terms: OrderTerms,
+    /// What its fills are charged: one reading, as the market may state other fees meanwhile.
+    pub fees: Fees,
     pub request: Option<RequestIdentity>,
 }
 
@@ -97,10 +102,12 @@ impl Entry<'_> {
             return self.rest(awaiting, facts);
         }
         let rest = self.terms.quantity - walked.filled;
-        let set_aside = reservation(self.terms.side, self.terms.limit, rest, self.terms.fee_rate, false);
+        let queued = if rest.is_zero() { None } else { self.queued()? };
+        let set_aside = reservation(self.terms.side, self.terms.limit, rest, self.fees.maker);
         self.fill(walked, PriceSource::BookWalk, set_aside, facts)?;
         if !rest.is_zero() {
             facts.push(self.rested(set_aside, false));
+            facts.extend(queued);
         }
         Ok(self.accepted(facts))
     }
@@ -119,6 +126,7 @@ impl Entry<'_> {
             notional: share_half_up(held.cost, self.terms.quantity, held.qty),
             fee: Cash::ZERO,
             fee_rate: Bps(0),
+            by_schedule: BySchedule::default(),
             liquidity: Liquidity::Taker,
             source: PriceSource::EmergencyExitEntryPricePostExpiry,
             quote_age_ms: self.terms.quality.quote_age_ms,
@@ -130,7 +138,7 @@ impl Entry<'_> {
 
     /// `trade_require_book_depth` off: without a book, any size at a price within bounds (engine/docs/execution.md §2).
     fn cascade(&mut self, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
-        let execution = match cascade::find(self.ground, &self.terms) {
+        let execution = match cascade::find(self.ground, &self.terms, &self.fees) {
             Cascade::Nothing => return Ok(self.kill(Qty::ZERO, facts)),
             Cascade::Unbelievable => {
                 let age_us = self.ground.quote(self.terms.instrument).age_us.unwrap_or(0);
@@ -164,14 +172,18 @@ impl Entry<'_> {
         Placed::Killed { order, reject }
     }
 
-    /// Rests whole. `awaiting`: its first cycle may make it a taker, so the taker fee is reserved too.
+    /// Rests whole. `awaiting`: its first cycle may make it a taker, so the taker fee is reserved too. A maker that pays
+    /// reserves its own.
     fn rest(&mut self, awaiting: bool, facts: &mut Vec<Mutation>) -> Result<Placed, Reject> {
         let terms = &self.terms;
         let may_take = awaiting && !terms.post_only;
-        let set_aside = reservation(terms.side, terms.limit, terms.quantity, terms.fee_rate, may_take);
+        let charge = if may_take { self.fees.taker } else { self.fees.maker };
+        let set_aside = reservation(terms.side, terms.limit, terms.quantity, charge);
         self.affords(set_aside.cash)?;
+        let queued = if awaiting { None } else { self.queued()? };
         self.placed(true, facts);
         facts.push(self.rested(set_aside, awaiting));
+        facts.extend(queued);
         Ok(self.accepted(facts))
     }
 
@@ -197,7 +209,8 @@ impl Entry<'_> {
             qty: walked.filled,
             notional: walked.notional,
             fee: walked.fee,
-            fee_rate: self.terms.fee_rate,
+            fee_rate: self.fees.taker.bps(),
+            by_schedule: BySchedule::of_taker(&self.fees),
             liquidity: Liquidity::Taker,
             source,
             quote_age_ms: self.terms.quality.quote_age_ms,
@@ -216,10 +229,13 @@ impl Entry<'_> {
             side: self.terms.side,
             rest,
         };
+        let by_schedule = execution.by_schedule;
         let fill = filled(self.ground, self.user, booking, execution, &mut self.numbers);
-        let fill = fill.ok_or(Reject::ExecutionError)?;
+        let (fill, trade) = fill.ok_or(Reject::ExecutionError)?;
+        let wallet = self.terms.wallet;
         self.placed(true, facts);
         facts.push(fill);
+        by_schedule.note(trade, wallet, self.ground, facts);
         Ok(())
     }
 
@@ -229,15 +245,22 @@ impl Entry<'_> {
         if required > available { Err(Reject::InsufficientBalance { available, required }) } else { Ok(()) }
     }
 
+    /// Its place in the queue of its level when it comes to rest.
+    fn queued(&self) -> Result<Option<Mutation>, Reject> {
+        let OrderTerms { instrument, side, limit, fill, .. } = self.terms;
+        queue_noted(self.ground, self.order, (instrument, side, limit), fill.unwrap_or_default())
+    }
+
     fn taking(&self, want: Want, beyond_depth: bool) -> Taking {
         Taking {
             instrument: self.terms.instrument,
             side: self.terms.side,
             want,
             bound: self.terms.limit,
-            rate: self.terms.fee_rate,
+            tariff: self.fees.taker,
             market: self.terms.order_type == OrderType::Market,
             beyond_depth,
+            depth_share: self.terms.fill.map_or(WHOLE, |fill| fill.depth_share),
         }
     }
 

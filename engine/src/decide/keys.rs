@@ -9,6 +9,7 @@ use crate::decide::numbers::Numbers;
 use crate::fact;
 use crate::id::{KeyId, UserId, WalletId};
 use crate::mutation::Mutation;
+use crate::rehearsal::Finding;
 use crate::reject::Reject;
 use crate::rules::{self, KEY_USED_EVERY_US, KEYS_PER_USER_MAX, ROTATION_OVERLAP_US, Rules};
 use crate::time::Timestamp;
@@ -120,6 +121,10 @@ pub fn rotate(
     let name = old.name.as_deref().map(str::to_owned);
     facts.push(issued(new, replacement, name, old.tier, permissions, beta_until, now));
     facts.push(Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at, replaced_by: new, at: now }));
+    if let Some(set) = user.realism_of(key) {
+        let set = Some(set.to_owned());
+        facts.push(Mutation::KeyRealismSet(fact::KeyRealismSet { key: new, set, at: now }));
+    }
     Ok((new, expires_at))
 }
 
@@ -136,6 +141,28 @@ pub fn rename(
     Ok(())
 }
 
+/// Chooses the set of realism of a key; `None`: the one of keys without a choice. The previous formats cannot hold it.
+pub fn choose_realism(
+    user: &User,
+    key: KeyId,
+    set: Option<String>,
+    rules: &Rules,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<(), Reject> {
+    listed(user, key)?;
+    if !rules.formats.is_newest() {
+        return Err(Reject::NoRealismStore);
+    }
+    if set.as_deref().is_some_and(|set| rules.realism.get(set).is_none()) {
+        return Err(Reject::UnknownRealism);
+    }
+    if user.realism_of(key) != set.as_deref() {
+        facts.push(Mutation::KeyRealismSet(fact::KeyRealismSet { key, set, at: now }));
+    }
+    Ok(())
+}
+
 /// Revokes a key. A key that is revoked already is not found.
 pub fn revoke(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutation>) -> Result<(), Reject> {
     listed(user, key)?;
@@ -148,6 +175,24 @@ pub fn note_used(user: &User, key: KeyId, now: Timestamp, facts: &mut Vec<Mutati
     let due = listed(user, key)?.last_used_at.get().is_none_or(|last| now.since(last) >= KEY_USED_EVERY_US);
     if due {
         facts.push(Mutation::KeyUsed(fact::KeyUsed { key, at: now }));
+    }
+    Ok(())
+}
+
+/// Records what a rehearsal of the venue's checks found in orders of a key.
+pub fn note_strict(
+    user: &User,
+    key: KeyId,
+    findings: &[Finding],
+    rules: &Rules,
+    now: Timestamp,
+    facts: &mut Vec<Mutation>,
+) -> Result<(), Reject> {
+    listed(user, key)?;
+    if rules.formats.is_newest() {
+        facts.extend(findings.iter().map(|&Finding { rule, class, diagnosis, count, order }| {
+            Mutation::StrictFound(fact::StrictFound { key, rule, class, diagnosis, count, order, at: now })
+        }));
     }
     Ok(())
 }
@@ -189,6 +234,7 @@ fn issued(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Formats;
     use crate::user::Users;
 
     const OWNER: UserId = UserId(1);
@@ -201,6 +247,45 @@ mod tests {
 
     fn applied(users: &mut Users, facts: &mut Vec<Mutation>) {
         facts.drain(..).for_each(|fact| users.apply(OWNER, &fact));
+    }
+
+    /// A choice is journaled once, moves to the key that replaces this one, and can be taken back.
+    #[test]
+    fn a_set_is_chosen_per_key() {
+        let (mut users, mut rules, mut facts) = (Users::default(), Rules::default(), Vec::new());
+        let request = CreateUser { sub: None, email: None, grant: None, api_balance: None };
+        create(OWNER, request, NOW, &mut facts);
+        applied(&mut users, &mut facts);
+        let first = issue(users.get(OWNER).expect("created"), ask(1), &rules, NOW, &mut facts).expect("the first");
+        applied(&mut users, &mut facts);
+        let (set, none) = (|name: &str| Some(name.to_owned()), None::<String>);
+        // (key, set) → result, facts, choice
+        let rows = [
+            (first, set("venue"), Ok(()), 1, Some("venue")),
+            (first, set("venue"), Ok(()), 0, Some("venue")),
+            (first, set("Venue"), Err(Reject::UnknownRealism), 0, Some("venue")),
+            (first, set(""), Err(Reject::UnknownRealism), 0, Some("venue")),
+            (first, none.clone(), Ok(()), 1, None),
+            (first, none, Ok(()), 0, None),
+            (KeyId(77), set("thin"), Err(Reject::KeyNotFound), 0, None),
+            (first, set("thin"), Ok(()), 1, Some("thin")),
+        ];
+        println!("chosen sets: {} cases", rows.len() + 2);
+        for (key, set, result, count, choice) in rows {
+            let user = users.get(OWNER).expect("created");
+            assert_eq!(choose_realism(user, key, set.clone(), &rules, NOW, &mut facts), result, "{key} {set:?}");
+            assert_eq!(facts.len(), count, "{key} {set:?}: {facts:?}");
+            applied(&mut users, &mut facts);
+            assert_eq!(users.get(OWNER).expect("created").realism_of(first), choice);
+        }
+        let user = users.get(OWNER).expect("created");
+        let (second, _) = rotate(user, first, ask(2).secret, &rules, NOW, &mut facts).expect("it has no end");
+        applied(&mut users, &mut facts);
+        let user = users.get(OWNER).expect("created");
+        assert_eq!(user.realism_choices().collect::<Vec<_>>(), [(first, "thin"), (second, "thin")]);
+        rules.formats = Formats::Previous;
+        let refused = choose_realism(user, second, None, &rules, NOW, &mut facts);
+        assert_eq!((refused, facts.len()), (Err(Reject::NoRealismStore), 0));
     }
 
     /// A derived key may be requested twice, even if the limit of keys is reached.

@@ -15,6 +15,7 @@
 //! | `alerts.rs` | targets and choices of alerts, and what became of their delivery |
 //! | `backtests.rs` | creation, start and end of back-tests |
 //! | `billing.rs` | events of the payment provider |
+//! | `queued.rs` | the place of an order in the queue of its level |
 //! | `numbers.rs` | ids of new objects |
 
 pub mod alerts;
@@ -30,6 +31,7 @@ pub mod keys;
 pub mod numbers;
 pub mod place;
 pub mod quality;
+pub mod queued;
 pub mod settle;
 pub mod take;
 #[cfg(test)]

@@ -9,12 +9,13 @@ use crate::command::{IdSource, InvalidTerms, Placement, PlacementTerms, RequestI
 use crate::decide::enter::Entry;
 use crate::decide::numbers::Numbers;
 use crate::decide::take::{Desk, Ground};
-use crate::id::{OrderId, WalletId};
+use crate::id::{KeyId, OrderId, WalletId};
 use crate::look_up::Past;
 use crate::market::catalog::{MarketCell, MarketStatus};
 use crate::market::terms::MarketState;
 use crate::mutation::Mutation;
 use crate::order::{EntryRoute, OrderTerms, OrderType, Quality, Side, TimeInForce};
+use crate::realism::FillTerms;
 use crate::reject::Reject;
 use crate::rules::{
     EXPIRATION_AHEAD_MAX_US, IMPLICIT_ID_US, OPEN_ORDERS_PER_USER_MAX, Rules, SHARES_PER_ORDER_CEILING,
@@ -56,6 +57,9 @@ pub fn place(
     }
     let order_hash = placement.order_hash.filter(|hash| rules.formats.is_newest() && !past.has_signed(hash));
     daily_cap(user, placement.tier, rules, now)?;
+    if placement.refuses_known_hash && placement.order_hash.is_some_and(|hash| past.has_signed(&hash)) {
+        return Err(Reject::OrderHashKnown);
+    }
     let terms = placement.terms.as_mut().map_err(|InvalidTerms| Reject::InvalidTerms)?;
     check_terms(terms, placement.route, rules, now)?;
 
@@ -77,9 +81,11 @@ pub fn place(
         }
     }
 
+    let fill = fill_terms(user, placement.key, rules)?;
     let mut numbers = Numbers::of(user).ok_or(Reject::Busy)?;
     ground.catalog.stake(market);
     let quote = ground.quote(instrument);
+    let fee_rate = rules.fees.rate(market.listing.category);
     let mut entry = Entry {
         ground,
         user,
@@ -99,7 +105,7 @@ pub fn place(
             post_only: terms.post_only,
             client_order_id: shown_id(placement.request.as_ref(), desk),
             route: placement.route,
-            fee_rate: rules.fees.rate(market.listing.category),
+            fee_rate,
             marketable: false,
             quality: Quality {
                 displayed,
@@ -109,7 +115,9 @@ pub fn place(
             },
             rounded_from,
             order_hash,
+            fill: Some(fill).filter(|fill| *fill != FillTerms::KIND && rules.formats.is_newest()),
         },
+        fees: ground.fees(instrument, fee_rate),
         request: placement.request.take(),
     };
 
@@ -127,10 +135,20 @@ pub fn place(
             },
         };
     }
-    if user.open_orders_count() >= OPEN_ORDERS_PER_USER_MAX {
+    let is_full = desk.queues_are_full && fill.model.is_queued();
+    if user.open_orders_count() >= OPEN_ORDERS_PER_USER_MAX || is_full {
         return Err(Reject::Busy);
     }
     if ground.live(&quote) { entry.take_then_rest(top, desk, facts) } else { entry.rest_untouched(facts) }
+}
+
+/// How orders of a key fill: by the set that was chosen for it, or by that of keys without a choice.
+fn fill_terms(user: &User, key: KeyId, rules: &Rules) -> Result<FillTerms, Reject> {
+    match user.realism_of(key) {
+        None => Ok(rules.realism.chosen_by_default().fill),
+        // A start refuses a choice that is not a set of the server.
+        Some(name) => rules.realism.get(name).map(|set| set.fill).ok_or(Reject::ExecutionError),
+    }
 }
 
 /// Whether this request was made before, or the reason why its id cannot be used (gateway/docs/wire.md §11).

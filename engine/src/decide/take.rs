@@ -5,16 +5,17 @@
 
 use crate::amount::{Bps, Cash, Price, Qty, exact_notional, notional_half_up};
 use crate::book::walk::{self, Walk};
-use crate::book::{BookSide, Books, Effective, EffectiveTop, Reach, Unavailable};
+use crate::book::{BookSide, Books, Effective, EffectiveLevel, EffectiveTop, Offer, Reach, Unavailable};
 use crate::decide::depletion::Depletion;
 use crate::fact;
-use crate::fee::taker_fee;
+use crate::fee::{Charge, Tariff};
 use crate::id::{InstrumentId, UserId};
 use crate::market::catalog::Catalog;
 use crate::mutation::Mutation;
 use crate::order::{Side, Taken};
+use crate::realism::WHOLE;
 use crate::reject::Reject;
-use crate::rules::{OVERLAYS_PER_GENERATION, Rules};
+use crate::rules::{Fees, OVERLAYS_PER_GENERATION, Rules};
 use crate::time::{MILLISECOND, Timestamp};
 use ahash::AHashMap;
 
@@ -69,12 +70,14 @@ pub struct Taking {
     pub want: Want,
     /// Worst price; touching counts.
     pub bound: Price,
-    /// 0 for a maker.
-    pub rate: Bps,
+    /// What each level is charged.
+    pub tariff: Tariff,
     /// A market order, which `DEPLETION_SCOPE` may exempt.
     pub market: bool,
     /// Whether the rest is priced at the last level when the levels run out: `fok_depth_aware` is off.
     pub beyond_depth: bool,
+    /// Part of each shown level that it may take.
+    pub depth_share: Bps,
 }
 
 /// The result of a walk, before it is posted.
@@ -106,6 +109,8 @@ pub struct Desk {
     old: AHashMap<UserId, Depletion>,
     spare: Vec<Vec<Taken>>,
     spare_texts: Vec<String>,
+    /// The shard has as many orders in queues as it may have.
+    pub queues_are_full: bool,
 }
 
 impl Ground<'_> {
@@ -113,6 +118,14 @@ impl Ground<'_> {
     /// it.
     pub fn venue_at(&self) -> Option<Timestamp> {
         self.recording.filter(|_| self.rules.formats.is_newest())
+    }
+
+    /// What fills of an order now are charged that was placed at this rate of the table.
+    #[inline]
+    pub fn fees(&self, instrument: InstrumentId, rate: Bps) -> Fees {
+        let table = &self.rules.fees;
+        let market = if self.rules.follows_schedules() { self.catalog.of_instrument(instrument) } else { None };
+        market.map_or_else(|| table.by_table(rate), |market| table.of_order(market, rate))
     }
 
     /// The present age of the instrument's quote.
@@ -181,6 +194,11 @@ impl Sight {
     pub fn crossed_by(&self, side: Side, limit: Price) -> bool {
         self.needed(side).is_some_and(|best| taken_side(side).within(best, limit))
     }
+}
+
+/// The side of the book on which an order rests.
+pub fn own_side(side: Side) -> BookSide {
+    taken_side(side).opposite()
 }
 
 /// The side of the book that an order takes from.
@@ -318,17 +336,52 @@ impl Desk {
     }
 
     fn walk(&self, books: &Books, user: UserId, taking: &Taking, side: BookSide, taken: &mut Vec<Taken>) -> Walk {
+        // The usual charge has a fast form.
+        match taking.tariff.plain() {
+            Some(rate) => self.walk_at(rate, books, user, taking, side, taken),
+            None => self.walk_at(taking.tariff, books, user, taking, side, taken),
+        }
+    }
+
+    fn walk_at(
+        &self,
+        charge: impl Charge,
+        books: &Books,
+        user: UserId,
+        taking: &Taking,
+        side: BookSide,
+        taken: &mut Vec<Taken>,
+    ) -> Walk {
         let (levels, bound) = (self.effective.side(side), Some(taking.bound));
         let overlay = if self.feeds { self.young.get(&user).or_else(|| self.old.get(&user)) } else { None };
+        if taking.depth_share != WHOLE {
+            let mirror = |price| books.mirror(taking.instrument, side, price);
+            let offers = levels.iter().map(|level| {
+                let left =
+                    overlay.map_or_else(|| Offer::from(level), |of| of.left(taking.instrument, side, level, mirror));
+                shared(left, level, taking.depth_share)
+            });
+            return walk::walk(offers, side, taking.want, bound, charge, taken);
+        }
         match overlay {
             Some(overlay) => {
                 let mirror = |price| books.mirror(taking.instrument, side, price);
                 let offers = overlay.offers(taking.instrument, side, levels, mirror);
-                walk::walk(offers, side, taking.want, bound, taking.rate, taken)
+                walk::walk(offers, side, taking.want, bound, charge, taken)
             }
-            None => walk::walk(levels, side, taking.want, bound, taking.rate, taken),
+            None => walk::walk(levels, side, taking.want, bound, charge, taken),
         }
     }
+}
+
+/// What is left of the part of a level that a walk may take: as if the level showed only that part, rounded down.
+fn shared(left: Offer, level: &EffectiveLevel, share: Bps) -> Offer {
+    let withheld = |size: Qty| {
+        let may = u128::from(size.0) * u128::from(share.0) / u128::from(WHOLE.0);
+        size.0 - may as u64
+    };
+    let less = |left: Qty, size: Qty| Qty(left.0.saturating_sub(withheld(size)));
+    Offer { own: less(left.own, level.own.size), mirrored: less(left.mirrored, level.mirrored.size), ..left }
 }
 
 /// `fok_depth_aware` off: the size beyond the levels is filled at the last level's price (engine/docs/execution.md §1).
@@ -347,7 +400,7 @@ fn stretch(walk: &mut Walk, taking: &Taking, taken: &mut Vec<Taken>) {
         .iter()
         .filter(|row| row.price == last)
         .fold((Qty::ZERO, Cash::ZERO), |(qty, fee), row| (qty + row.qty, fee + row.fee));
-    let fee = taker_fee(before + rest, last, taking.rate) - paid;
+    let fee = taking.tariff.fee(before + rest, last) - paid;
     taken.push(Taken { price: last, qty: rest, fee, mirrored: taken.last().is_some_and(|row| row.mirrored) });
     walk.filled += rest;
     walk.exact += exact_notional(last, rest);

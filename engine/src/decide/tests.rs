@@ -14,16 +14,19 @@ mod billing;
 mod departed;
 mod departing;
 mod equity;
+mod fees;
 mod flags;
 mod ids;
 mod keys;
 mod limits;
 mod look;
 mod market;
+mod order_facts;
 mod pieces;
 mod prefixes;
 mod prints;
 mod property;
+mod queues;
 mod resting;
 mod show;
 mod signed;
@@ -43,10 +46,12 @@ fn scenarios() {
         ("limits", limits::SCENARIOS),
         ("resting", resting::SCENARIOS),
         ("prints", prints::SCENARIOS),
+        ("queues", queues::SCENARIOS),
         ("flags", flags::SCENARIOS),
         ("keys", keys::SCENARIOS),
         ("wallets", wallets::SCENARIOS),
         ("equity", equity::SCENARIOS),
+        ("fees", fees::SCENARIOS),
     ] {
         let ran = run(file, text);
         assert!(ran.scenarios > 0, "no scenario in {file}");

@@ -101,6 +101,10 @@ fn at_boot_users_come_in_any_order_and_ids_continue_after_the_last() {
         directory.observe(UserId(user), &created(sub));
     }
     assert_eq!(directory.by_sub("grace"), Some(UserId(7)));
+    assert_eq!(
+        (directory.sub(UserId(7)), directory.sub(UserId(70)), directory.sub(UserId(0))),
+        (Some("grace"), None, None)
+    );
     assert_eq!([1, 2, 5, 6, 7, 8].map(|user| directory.exists(UserId(user))), [false, true, true, false, true, false]);
     assert_eq!(directory.reserve("new"), Reservation::Reserved(UserId(8)));
 }

@@ -11,7 +11,7 @@ use crate::id::{InstrumentId, MarketId, Outcome};
 use crate::index::{AppendVec, HashIndex};
 use crate::market::Market;
 use crate::market::mutation::MarketMutation;
-use crate::market::terms::{Category, EventTerms, Listing, MarketState, Resolution};
+use crate::market::terms::{Category, EventTerms, FeeSchedule, Listing, MarketState, Resolution};
 use crate::time::Timestamp;
 use ahash::{AHashMap, RandomState};
 use std::cmp::Reverse;
@@ -43,6 +43,8 @@ pub struct MarketCell {
     /// `settled << 6 | resolution << 4 | ended << 3 | state`: one atomic, so they are always consistent.
     status: AtomicU32,
     tick: AtomicU32,
+    /// [`packed_fees`].
+    fees: AtomicU64,
     /// µs; 0 = none.
     end: AtomicU64,
     /// µs; stored before the `status` with the resolution.
@@ -246,6 +248,9 @@ impl Catalog {
                 cell(market).tick.store(u32::from(tick.0), Relaxed)
             }
             MarketMutation::EndChanged(fact::EndChanged { market, end, .. }) => cell(market).set_end(*end),
+            MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule, .. }) => {
+                cell(market).set_fees(*schedule);
+            }
             MarketMutation::MarketResolved(fact::MarketResolved { market, resolution, at }) => {
                 cell(market).resolve(*resolution, *at)
             }
@@ -255,15 +260,16 @@ impl Catalog {
             MarketMutation::TapeReached(_)
             | MarketMutation::Restored(_)
             | MarketMutation::ClockSetBack(_)
-            | MarketMutation::HistoryCut(_) => {}
+            | MarketMutation::HistoryCut(_)
+            | MarketMutation::AddressDeclared(_) => {}
         }
     }
 
-    /// Adds a market at boot.
+    /// Adds a market at boot, with the fees that it states.
     ///
     /// # Panics
     /// When ids are not dense from 0.
-    pub fn add(&self, id: MarketId, market: &Market) {
+    pub fn add(&self, id: MarketId, market: &Market, fees: Option<FeeSchedule>) {
         let status = MarketStatus {
             state: market.state,
             ended: market.ended,
@@ -273,6 +279,7 @@ impl Catalog {
         let cell = MarketCell::new(id, &market.listing, market.listed_at, status);
         cell.tick.store(u32::from(market.tick.0), Relaxed);
         cell.set_end(market.end);
+        cell.set_fees(fees);
         if let Some((resolution, at)) = market.resolution {
             cell.resolve(resolution, at);
         }
@@ -341,6 +348,7 @@ impl MarketCell {
             listed_at,
             status: AtomicU32::new(status.pack()),
             tick: AtomicU32::new(u32::from(listing.tick.0)),
+            fees: AtomicU64::new(packed_fees(None)),
             end: AtomicU64::new(end),
             resolved_at: AtomicU64::new(0),
             volume_24h: AtomicU64::new(NOT_REPORTED),
@@ -394,6 +402,12 @@ impl MarketCell {
             0 => None,
             end => Some(Timestamp(end)),
         }
+    }
+
+    /// The fees that the market states, if they can be used.
+    #[inline]
+    pub fn fee_schedule(&self) -> Option<FeeSchedule> {
+        unpacked_fees(self.fees.load(Relaxed))
     }
 
     pub fn figures(&self) -> Figures {
@@ -454,6 +468,10 @@ impl MarketCell {
         self.end.store(end.map_or(0, |end| end.0), Relaxed);
     }
 
+    fn set_fees(&self, schedule: Option<FeeSchedule>) {
+        self.fees.store(packed_fees(schedule), Relaxed);
+    }
+
     fn resolve(&self, resolution: Resolution, at: Timestamp) {
         self.resolved_at.store(at.0, Relaxed);
         self.change(|status| (status.state, status.resolution) = (MarketState::Resolved, Some(resolution)));
@@ -464,6 +482,30 @@ impl MarketCell {
         change(&mut status);
         self.status.store(status.pack(), Ordering::Release);
     }
+}
+
+/// Bits of a rate in [`packed_fees`].
+const RATE_BITS: u32 = 20;
+const _: () = assert!(FeeSchedule::RATE_MAX < 1 << RATE_BITS && FeeSchedule::EXPONENT_MAX < 1 << 3);
+
+/// `rebate rate << 25 | rate << 5 | exponent << 2 | taker_only << 1 | 1`; 0: none.
+fn packed_fees(schedule: Option<FeeSchedule>) -> u64 {
+    let Some(FeeSchedule { rate, exponent, taker_only, rebate_rate }) = schedule else { return 0 };
+    u64::from(rebate_rate) << (RATE_BITS + 5)
+        | u64::from(rate) << 5
+        | u64::from(exponent) << 2
+        | u64::from(taker_only) << 1
+        | 1
+}
+
+fn unpacked_fees(packed: u64) -> Option<FeeSchedule> {
+    let rate = |shift: u32| (packed >> shift) as u32 & ((1 << RATE_BITS) - 1);
+    (packed != 0).then(|| FeeSchedule {
+        rate: rate(5),
+        exponent: (packed >> 2 & 7) as u16,
+        taker_only: packed >> 1 & 1 == 1,
+        rebate_rate: rate(RATE_BITS + 5),
+    })
 }
 
 impl Lists {

@@ -18,11 +18,12 @@ use crate::amount::TickSize;
 use crate::bytes::{Bytes, CodecError, leaf, put_list, take_list};
 use crate::fact;
 use crate::id::MarketId;
+use crate::rehearsal::DeclaredAddress;
 use crate::time::{Timestamp, UtcDay};
 use ahash::AHashMap;
 use mutation::MarketMutation;
 use std::collections::{BTreeMap, BTreeSet};
-use terms::{Listing, MarketState, Resolution};
+use terms::{FeeSchedule, Listing, MarketState, Resolution};
 use wincode::{SchemaRead, SchemaWrite};
 
 /// A market.
@@ -41,7 +42,7 @@ pub struct Market {
     pub settled_at: Option<Timestamp>,
 }
 
-leaf! { Market }
+leaf! { Market, FeeSchedule }
 
 impl Market {
     /// A new market.
@@ -51,12 +52,15 @@ impl Market {
     }
 }
 
-/// All markets, the position reached in each tape, and from when on history is kept.
+/// All markets, the position reached in each tape, from when on history is kept, and declared addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Markets {
     markets: Vec<Market>,
     tapes: BTreeMap<[u8; 32], Timestamp>,
     history_from: UtcDay,
+    /// Of markets that have ever stated one; absent: the table counts again.
+    fee_schedules: BTreeMap<MarketId, Option<FeeSchedule>>,
+    addresses: BTreeMap<[u8; 20], DeclaredAddress>,
     // Derived:
     conditions: AHashMap<String, MarketId>,
     /// Unresolved markets with an end date in the future.
@@ -111,6 +115,26 @@ impl Markets {
     /// The first day that is kept of what has left memory: what ended before it is not shown. Day 0: everything is kept.
     pub fn history_from(&self) -> UtcDay {
         self.history_from
+    }
+
+    /// The fees that a market states, if they can be used.
+    pub fn fee_schedule(&self, market: MarketId) -> Option<FeeSchedule> {
+        *self.fee_schedules.get(&market)?
+    }
+
+    /// Whether a market has ever stated its fees.
+    pub fn has_fee_schedules(&self) -> bool {
+        !self.fee_schedules.is_empty()
+    }
+
+    /// What administrators declared about addresses, in the order of these.
+    pub fn addresses(&self) -> impl Iterator<Item = (&[u8; 20], &DeclaredAddress)> {
+        self.addresses.iter()
+    }
+
+    /// Whether there is anything that came with snapshot format 6.
+    pub(crate) fn needs_newest_format(&self) -> bool {
+        self.history_from != UtcDay(0) || self.has_fee_schedules() || !self.addresses.is_empty()
     }
 }
 
@@ -170,6 +194,17 @@ impl Markets {
         let mut facts = vec![MarketMutation::EndChanged(fact::EndChanged { market, end, at })];
         facts.extend(self.state_and_end(market, known.state, has_ended(end, venue_now), at));
         facts
+    }
+
+    /// The venue reports the fees of a market; `None`: those that it states cannot be used.
+    ///
+    /// # Panics
+    /// When a number is out of its bounds.
+    pub fn fees(&self, market: MarketId, schedule: Option<FeeSchedule>, at: Timestamp) -> Option<MarketMutation> {
+        assert!(schedule.is_none_or(|schedule| schedule.is_valid()), "a schedule within its bounds: {schedule:?}");
+        self.open(market)?;
+        let changed = self.fee_schedule(market) != schedule;
+        changed.then_some(MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule, at }))
     }
 
     /// Markets whose end date has passed by `venue_now` without a fact that says so.
@@ -264,6 +299,13 @@ impl Markets {
             MarketMutation::HistoryCut(fact::HistoryCut { day, .. }) => {
                 self.history_from = self.history_from.max(UtcDay(*day));
             }
+            MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule, .. }) => {
+                assert!((market.0 as usize) < self.markets.len(), "a fact about a market follows its listing");
+                self.fee_schedules.insert(*market, *schedule);
+            }
+            MarketMutation::AddressDeclared(fact::AddressDeclared { address, declared, .. }) => {
+                self.addresses.insert(*address, *declared);
+            }
         }
     }
 
@@ -341,8 +383,8 @@ pub(crate) fn take_version(bytes: &[u8]) -> Result<(u16, &[u8]), CodecError> {
 
 /// Snapshot bytes: equal states have equal bytes, with any history.
 impl Markets {
-    /// Appends all markets, tapes and the first day of the history to `out`: these bytes are in the digest. While
-    /// everything is kept, the day takes no byte.
+    /// Appends all markets, tapes, the first day of the history, the fees that markets state and the declared addresses to
+    /// `out`: these bytes are in the digest. The last three take no byte unless one of them, or one after it, is there.
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_list(self.markets.len(), self.markets.iter(), out);
         (self.tapes.len() as u64).put(out);
@@ -350,8 +392,22 @@ impl Markets {
             tape.put(out);
             reached.put(out);
         }
-        if self.history_from != UtcDay(0) {
+        if self.needs_newest_format() {
             self.history_from.put(out);
+        }
+        if self.has_fee_schedules() || !self.addresses.is_empty() {
+            (self.fee_schedules.len() as u64).put(out);
+            for (market, schedule) in &self.fee_schedules {
+                market.put(out);
+                schedule.put(out);
+            }
+        }
+        if !self.addresses.is_empty() {
+            (self.addresses.len() as u64).put(out);
+            for (address, declared) in &self.addresses {
+                address.put(out);
+                declared.put(out);
+            }
         }
     }
 
@@ -368,11 +424,45 @@ impl Markets {
         }
         if !bytes.is_empty() {
             markets.history_from = Bytes::take(&mut bytes)?;
-            if markets.history_from == UtcDay(0) || !bytes.is_empty() {
+            if !bytes.is_empty() {
+                markets.take_fee_schedules(&mut bytes)?;
+                if !bytes.is_empty() {
+                    markets.take_addresses(&mut bytes)?;
+                } else if !markets.has_fee_schedules() {
+                    return Err(CodecError::Rest);
+                }
+            } else if markets.history_from == UtcDay(0) {
                 return Err(CodecError::Rest);
             }
         }
         (0..markets.markets.len() as u32).for_each(|market| markets.index(MarketId(market)));
         Ok(markets)
+    }
+
+    /// Takes the fees: markets that ascend, none if there are addresses.
+    fn take_fee_schedules(&mut self, bytes: &mut &[u8]) -> Result<(), CodecError> {
+        let count = u64::take(bytes)?;
+        for _ in 0..count {
+            let (market, schedule): (MarketId, Option<FeeSchedule>) = (Bytes::take(bytes)?, Bytes::take(bytes)?);
+            let follows = self.fee_schedules.last_key_value().is_none_or(|(last, _)| *last < market);
+            let is_valid = schedule.is_none_or(|schedule| schedule.is_valid());
+            if !follows || !is_valid || market.0 as usize >= self.markets.len() {
+                return Err(CodecError::Reference);
+            }
+            self.fee_schedules.insert(market, schedule);
+        }
+        Ok(())
+    }
+
+    /// Takes the addresses to the last byte: at least one, ascending.
+    fn take_addresses(&mut self, bytes: &mut &[u8]) -> Result<(), CodecError> {
+        for _ in 0..u64::take(bytes)? {
+            let (address, declared): ([u8; 20], DeclaredAddress) = (Bytes::take(bytes)?, Bytes::take(bytes)?);
+            if self.addresses.last_key_value().is_some_and(|(last, _)| *last >= address) {
+                return Err(CodecError::Reference);
+            }
+            self.addresses.insert(address, declared);
+        }
+        if self.addresses.is_empty() || !bytes.is_empty() { Err(CodecError::Rest) } else { Ok(()) }
     }
 }

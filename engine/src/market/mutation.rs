@@ -4,7 +4,8 @@
 use crate::amount::TickSize;
 use crate::describe::facts;
 use crate::id::MarketId;
-use crate::market::terms::{Listing, MarketState, Resolution};
+use crate::market::terms::{FeeSchedule, Listing, MarketState, Resolution};
+use crate::rehearsal::DeclaredAddress;
 use crate::time::Timestamp;
 
 facts! {
@@ -69,6 +70,20 @@ facts! {
         /// memory are not shown any more, with their fills and requests. The latest day counts. Since format 4.
         HistoryCut {
             day: u32,
+            at: Timestamp,
+        },
+        /// What the market states about its fees, for later fills. Absent: nothing that can be used, so the table of
+        /// categories counts. Since format 5.
+        FeeScheduleChanged {
+            market: MarketId,
+            schedule: Option<FeeSchedule>,
+            at: Timestamp,
+        },
+        /// An administrator declared what an address is, and what the exchanges may spend of it. The latest declaration
+        /// counts. Since format 5.
+        AddressDeclared {
+            address: [u8; 20],
+            declared: DeclaredAddress,
             at: Timestamp,
         },
     }

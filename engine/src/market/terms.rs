@@ -170,6 +170,39 @@ record! {
     }
 }
 
+record! {
+    (Copy)
+    /// What a market states about its fees (engine/docs/execution.md §5).
+    pub struct FeeSchedule {
+        /// 10⁻⁶ of shares × (price × (1 − price))^`exponent`: at most 1,000,000.
+        pub rate: u32,
+        /// 0 to 4.
+        pub exponent: u16,
+        /// Makers pay nothing.
+        pub taker_only: bool,
+        /// The part of its fee formula that a maker gets back, in 10⁻⁶: at most 1,000,000.
+        pub rebate_rate: u32,
+    }
+}
+
+impl FeeSchedule {
+    pub const RATE_MAX: u32 = 1_000_000;
+    pub const EXPONENT_MAX: u16 = 4;
+    /// Without a fee.
+    pub const FREE: FeeSchedule = FeeSchedule { rate: 0, exponent: 1, taker_only: true, rebate_rate: 0 };
+
+    /// The rate in basis points, half up.
+    pub fn bps(&self) -> Bps {
+        Bps((self.rate + 50) / 100)
+    }
+
+    /// Whether every number is within its bounds.
+    pub fn is_valid(&self) -> bool {
+        let FeeSchedule { rate, exponent, taker_only: _, rebate_rate } = *self;
+        rate <= Self::RATE_MAX && exponent <= Self::EXPONENT_MAX && rebate_rate <= Self::RATE_MAX
+    }
+}
+
 impl Category {
     /// All categories, in the order of the fee table.
     pub const ALL: [Category; 12] = [

@@ -8,11 +8,15 @@ use crate::amount::{Price, Qty};
 use crate::book::{BookSide, Books, Depth, publish, publish_all};
 use crate::fact;
 use crate::id::{InstrumentId, Outcome};
+use crate::rehearsal::AddressKind;
 use std::sync::Arc;
 
 const AT: Timestamp = Timestamp(1_000);
 /// Venue time in these tests.
 const NOW: Timestamp = Timestamp(500);
+
+/// The venue's schedule of sports.
+const SPORTS: FeeSchedule = FeeSchedule { rate: 30_000, exponent: 1, taker_only: true, rebate_rate: 250_000 };
 
 fn listing(number: u32) -> Listing {
     Listing {
@@ -234,6 +238,17 @@ fn every_fact() -> Vec<MarketMutation> {
         }),
         MarketMutation::MarketSettled(fact::MarketSettled { market, at: Timestamp(3_000) }),
         MarketMutation::HistoryCut(fact::HistoryCut { day: 20_784, at: AT }),
+        MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule: Some(SPORTS), at: AT }),
+        MarketMutation::AddressDeclared(fact::AddressDeclared {
+            address: [7; 20],
+            declared: DeclaredAddress {
+                kind: AddressKind::Proxy,
+                owner: Some([9; 20]),
+                exchange: true,
+                neg_risk: false,
+            },
+            at: AT,
+        }),
     ]
 }
 
@@ -292,6 +307,156 @@ fn history_is_kept_from_the_latest_cut_on() {
     println!("cuts of the history: {} cases", cases.len() + 3);
 }
 
+#[test]
+fn only_a_change_of_stated_fees_becomes_a_fact() {
+    let mut markets = listed(2);
+    let (market, dearer) = (MarketId(0), FeeSchedule { rate: 50_000, rebate_rate: 150_000, ..SPORTS });
+    let steps = [
+        // what the venue states, whether it is news, what counts then
+        (None, false, None),
+        (Some(SPORTS), true, Some(SPORTS)),
+        (Some(SPORTS), false, Some(SPORTS)),
+        (Some(dearer), true, Some(dearer)),
+        (None, true, None),
+        (None, false, None),
+        (Some(FeeSchedule::FREE), true, Some(FeeSchedule::FREE)),
+    ];
+    for (number, (stated, is_news, expected)) in steps.into_iter().enumerate() {
+        let fact = markets.fees(market, stated, AT);
+        assert_eq!(apply_all(&mut markets, fact).len() == 1, is_news, "step {number}");
+        assert_eq!((markets.fee_schedule(market), markets.fee_schedule(MarketId(1))), (expected, None));
+        assert_eq!(markets.has_fee_schedules(), number > 0);
+    }
+    let resolved = markets.resolve(market, Resolution::Split, AT);
+    apply_all(&mut markets, resolved);
+    assert_eq!(markets.fees(market, Some(SPORTS), AT), None, "a resolved market never changes");
+    assert_eq!(markets.fees(MarketId(7), Some(SPORTS), AT), None, "an unknown market");
+    println!("stated fees: {} cases", steps.len() + 2);
+}
+
+/// Without stated fees the bytes are those of before; with them they come last, and only one form of them is read.
+#[test]
+fn stated_fees_are_the_last_bytes_of_a_market_state() {
+    let mut markets = listed(2);
+    let mut before = Vec::new();
+    markets.encode(&mut before);
+    let encoded = |markets: &Markets| {
+        let mut bytes = Vec::new();
+        markets.encode(&mut bytes);
+        assert_eq!(bytes[..before.len()], before);
+        bytes.split_off(before.len())
+    };
+    let row = |market: u32, schedule: Option<FeeSchedule>| {
+        let mut bytes = market.to_le_bytes().to_vec();
+        bytes.push(schedule.is_some().into());
+        if let Some(FeeSchedule { rate, exponent, taker_only, rebate_rate }) = schedule {
+            bytes.extend(rate.to_le_bytes());
+            bytes.extend(exponent.to_le_bytes());
+            bytes.push(taker_only.into());
+            bytes.extend(rebate_rate.to_le_bytes());
+        }
+        bytes
+    };
+    let state = |fact| MarketMutation::FeeScheduleChanged(fact);
+    markets.apply(&state(fact::FeeScheduleChanged { market: MarketId(1), schedule: Some(SPORTS), at: AT }));
+    let count = |count: u64| count.to_le_bytes().to_vec();
+    assert_eq!(encoded(&markets), [vec![0; 4], count(1), row(1, Some(SPORTS))].concat());
+    // A market that states nothing usable any more has stated something once.
+    markets.apply(&state(fact::FeeScheduleChanged { market: MarketId(0), schedule: None, at: AT }));
+    markets.apply(&MarketMutation::HistoryCut(fact::HistoryCut { day: 7, at: AT }));
+    let all = [7_u32.to_le_bytes().to_vec(), count(2), row(0, None), row(1, Some(SPORTS))].concat();
+    assert_eq!(encoded(&markets), all);
+    let copy = Markets::decode(&[&before[..], &all].concat()).expect("our own bytes");
+    assert_eq!((copy.fee_schedules, copy.history_from), (markets.fee_schedules.clone(), UtcDay(7)));
+
+    let day = || vec![0; 4];
+    let wild = |change: &dyn Fn(&mut FeeSchedule)| {
+        let mut schedule = SPORTS;
+        change(&mut schedule);
+        row(1, Some(schedule))
+    };
+    let hostile = [
+        ("none", [day(), count(0)].concat()),
+        ("twice", [day(), count(2), row(1, None), row(1, None)].concat()),
+        ("descending", [day(), count(2), row(1, None), row(0, None)].concat()),
+        ("unlisted", [day(), count(1), row(2, None)].concat()),
+        ("more than counted", [day(), count(1), row(0, None), row(1, None)].concat()),
+        ("fewer than counted", [day(), count(3), row(0, None), row(1, None)].concat()),
+        ("a count beyond all bytes", [day(), count(u64::MAX), row(0, None)].concat()),
+        ("a rate above one", [day(), count(1), wild(&|of| of.rate = 1_000_001)].concat()),
+        ("a rebate above one", [day(), count(1), wild(&|of| of.rebate_rate = u32::MAX)].concat()),
+        ("an exponent above four", [day(), count(1), wild(&|of| of.exponent = 5)].concat()),
+        ("a flag of 2", [day(), count(1), vec![1, 0, 0, 0, 2]].concat()),
+    ];
+    for (name, bytes) in &hostile {
+        assert!(Markets::decode(&[&before[..], bytes].concat()).is_err(), "{name}");
+    }
+    for end in before.len() + 5..before.len() + all.len() {
+        let cut = &[&before[..], &all].concat()[..end];
+        assert!(Markets::decode(cut).is_err(), "cut at {end}");
+    }
+    println!("bytes of stated fees: {} cases", hostile.len() + all.len() - 5);
+}
+
+/// The read side packs a schedule into one number.
+#[test]
+fn the_catalogue_has_the_stated_fees() {
+    let catalog = Catalog::new();
+    let market = MarketId(0);
+    catalog.add(market, &Market::listed(listing(0), MarketState::Active, AT), Some(SPORTS));
+    let cell = catalog.market(market).expect("listed");
+    assert_eq!(cell.fee_schedule(), Some(SPORTS));
+    let mut cases = 0;
+    for rate in [0, 1, 30_000, 999_999, 1_000_000] {
+        for rebate_rate in [0, 1, 250_000, 1_000_000] {
+            for exponent in 0..=FeeSchedule::EXPONENT_MAX {
+                for taker_only in [true, false] {
+                    let schedule = Some(FeeSchedule { rate, exponent, taker_only, rebate_rate });
+                    for stated in [schedule, None] {
+                        let fact = fact::FeeScheduleChanged { market, schedule: stated, at: AT };
+                        catalog.publish(&MarketMutation::FeeScheduleChanged(fact));
+                        assert_eq!(cell.fee_schedule(), stated);
+                        cases += 1;
+                    }
+                }
+            }
+        }
+    }
+    println!("fees of the catalogue: {cases} cases");
+}
+
+/// The latest declaration of an address counts, and nothing is written before the first.
+#[test]
+fn an_address_is_what_was_declared_last() {
+    let mut markets = Markets::new();
+    let mut before = Vec::new();
+    markets.encode(&mut before);
+    let eoa = DeclaredAddress { kind: AddressKind::Eoa, owner: None, exchange: true, neg_risk: true };
+    let safe = DeclaredAddress { kind: AddressKind::Safe, owner: Some([1; 20]), exchange: false, neg_risk: true };
+    let cases: [(u8, DeclaredAddress, Vec<([u8; 20], DeclaredAddress)>); 4] = [
+        (9, eoa, vec![([9; 20], eoa)]),
+        (2, safe, vec![([2; 20], safe), ([9; 20], eoa)]),
+        (9, safe, vec![([2; 20], safe), ([9; 20], safe)]),
+        (9, safe, vec![([2; 20], safe), ([9; 20], safe)]),
+    ];
+    let known = |markets: &Markets| markets.addresses().map(|(at, known)| (*at, *known)).collect::<Vec<_>>();
+    let mut bytes = Vec::new();
+    for (address, declared, expected) in &cases {
+        let fact = fact::AddressDeclared { address: [*address; 20], declared: *declared, at: AT };
+        markets.apply(&MarketMutation::AddressDeclared(fact));
+        assert_eq!(known(&markets), *expected);
+        bytes.clear();
+        markets.encode(&mut bytes);
+        assert_eq!(known(&Markets::decode(&bytes).expect("just written")), *expected);
+    }
+    // No cut of the bytes is another state, and neither is a list without addresses.
+    for end in before.len() + 1..bytes.len() {
+        assert!(Markets::decode(&bytes[..end]).is_err(), "{end} bytes");
+    }
+    assert!(Markets::decode(&[&before[..], &[0; 4 + 8]].concat()).is_err());
+    println!("declared addresses: {} cases", cases.len() + bytes.len() - before.len());
+}
+
 /// A length beyond the bytes is refused before memory is allocated: a failed allocation would end the process.
 #[test]
 fn no_length_in_a_snapshot_allocates_more_than_its_bytes() {
@@ -326,6 +491,7 @@ fn read_sides_filled_by_facts_or_at_boot_are_equal() {
         assert_eq!((cell.resolution(), cell.resolved_at()), (Some(Resolution::Winner(Outcome::First)), Some(AT)));
         assert_eq!((cell.tick(), cell.end(), cell.tradable()), (TickSize(10), Some(Timestamp(5_000)), false));
         assert_eq!((&cell.listing, cell.listed_at), (&listing(0), AT));
+        assert_eq!(cell.fee_schedule(), Some(SPORTS));
         // The ladders have the tick.
         let token = InstrumentId(0);
         writer.frame(0, AT, |frame| frame.delta(token, &[(BookSide::Bid, Price(4_110), Qty(1))], AT));

@@ -27,7 +27,9 @@ impl<R> Shard<R> {
             | Command::CutHistory { .. }
             | Command::Settle { .. }
             | Command::EndLookUp { .. }
-            | Command::NoteKeyUsed { .. } => return Ok(()),
+            | Command::NoteKeyUsed { .. }
+            | Command::NoteStrict { .. }
+            | Command::DeclareAddress { .. } => return Ok(()),
             Command::Found(_) => unreachable!("a command that was looked up was unpacked"),
             Command::Place(_)
             | Command::PlaceBatch(_)
@@ -47,6 +49,7 @@ impl<R> Shard<R> {
             | Command::NoteEmail { .. } => Room::Ample,
             Command::SetGrant { .. }
             | Command::RenameKey { .. }
+            | Command::ChooseRealism { .. }
             | Command::RevokeKey { .. }
             | Command::Cancel { .. }
             | Command::CancelOrders { .. }

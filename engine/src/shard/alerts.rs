@@ -144,7 +144,7 @@ pub(super) fn may_have_left(user: &User, about: &About) -> bool {
 /// The objects of an alert as they are now. Those of orders and positions do not change after the alert, except that an
 /// order may be filled further.
 pub(super) fn about(user: &User, about: &About) -> AboutView {
-    let key = |id| user.key(id).map(query::key_view);
+    let key = |id| user.key(id).map(|key| query::key_view(user, key));
     let found = match *about {
         About::Order(id) => user.order(id).map(|order| AboutView::Order(Box::new(order.clone()))),
         About::Fill { order, trade } => user.order(order).and_then(|order| {

@@ -92,6 +92,11 @@ impl<R> Cycles<R> {
         self.waiting.push_back((venue_now, sweeps, reply));
     }
 
+    /// Whether a cycle has started since the start of the process.
+    pub fn have_begun(&self) -> bool {
+        self.count > 0
+    }
+
     /// Whether a cycle is running or waits.
     pub fn is_running(&self) -> bool {
         self.running.is_some() || !self.waiting.is_empty()
@@ -133,6 +138,7 @@ impl<R> Shard<R> {
     /// One piece of the running cycle, or of the next one.
     pub(super) fn cycle(&mut self, outbox: &mut impl Outbox<R>) {
         let Some(mut cycle) = self.cycles.next(self.books.outage(), self.books.no_contact()) else { return };
+        self.queues.reach(cycle.venue_now);
         self.last_sweeps = cycle.sweeps;
         let mut budget = CYCLE_ORDERS_PER_TURN_MAX;
         while budget > 0 && cycle.stage != Stage::Finished && outbox.room() != Room::None {
@@ -301,7 +307,9 @@ impl<R> Shard<R> {
         let looked_at = self.each_owner(budget.saturating_sub(passed), outbox, |shard, owner, orders| {
             for (index, id) in orders.iter().enumerate() {
                 let user = shard.users.get(owner).expect("an order belongs to a user");
-                let meets = |order: &&Order| order.is_open() && shard.may_fill(user, order);
+                let meets = |order: &&Order| {
+                    order.is_open() && shard.may_fill(user, order) && !shard.queues.is_frozen(order.id)
+                };
                 let Some(order) = user.order(*id).filter(meets) else { continue };
                 let from = shard.facts.len();
                 match meet(&ground, user, order, &mut shard.desk, &mut shard.facts) {

@@ -1,5 +1,6 @@
 //! Rows that are in the history store leave memory, a piece in each turn. Nothing is journaled, and no digest changes.
-//! That the oldest of them are not kept any more is a fact.
+//! That the oldest of them are not kept any more is a fact, and so is what an administrator declares about an address:
+//! one shard journals both for the server.
 
 use super::{Outbox, Room, Shard, shard_of};
 use crate::command::Answer;
@@ -8,6 +9,7 @@ use crate::fact;
 use crate::id::MARKETS;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::codec;
+use crate::rehearsal::DeclaredAddress;
 use crate::reject::Reject;
 use crate::time::UtcDay;
 use std::collections::VecDeque;
@@ -62,6 +64,24 @@ impl<R> Shard<R> {
         if self.departing.taken >= COMMANDS_PER_PIECE {
             self.drop_departed();
         }
+    }
+
+    /// Journals what an administrator declares about an address.
+    pub(super) fn declare_address(
+        &mut self,
+        address: [u8; 20],
+        declared: DeclaredAddress,
+        outbox: &mut impl Outbox<R>,
+    ) -> Answer {
+        // An earlier format does not have the fact.
+        if outbox.room() != Room::Ample || outbox.version() != codec::VERSION {
+            return Answer::Refused(Reject::NoRoom);
+        }
+        let fact = MarketMutation::AddressDeclared(fact::AddressDeclared { address, declared, at: self.now });
+        let mut payload = Vec::new();
+        codec::encode(outbox.version(), &[fact], &mut payload);
+        outbox.record(MARKETS, self.now, &payload);
+        Answer::Done
     }
 
     /// Drops the next piece of this shard's users.

@@ -81,6 +81,18 @@ pub(super) enum Rest {
     OwedAlert(alerts::Owed),
 }
 
+impl Rest {
+    /// Passes each order of the part of an answer to `change`.
+    pub fn each_order(&mut self, change: impl FnMut(&mut OrderView)) {
+        match self {
+            Rest::Order(order) => order.each_order(change),
+            Rest::Orders(orders) => orders.each_order(change),
+            Rest::VenueOrders(orders) => orders.each_order(change),
+            _ => {}
+        }
+    }
+}
+
 /// The rows of a user that have left memory, as far as memory knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gone {
@@ -166,6 +178,7 @@ impl Around {
             available: self.available(wallet),
             position: self.held(wallet, instrument).cloned(),
             is_replay: false,
+            queue: None,
         }
     }
 }

@@ -249,6 +249,8 @@ fn takes_turns(command: &Command) -> bool {
         | Command::RotateKey { .. }
         | Command::RevokeKey { .. }
         | Command::NoteKeyUsed { .. }
+        | Command::NoteStrict { .. }
+        | Command::DeclareAddress { .. }
         | Command::Beat { .. }
         | Command::BeatByName { .. }
         | Command::EndBeats
@@ -272,6 +274,7 @@ fn takes_turns(command: &Command) -> bool {
         | Command::NoteAlert { .. }
         | Command::Notify { .. }
         | Command::NoteEmail { .. }
+        | Command::ChooseRealism { .. }
         // They had their turn.
         | Command::Found(_)
         | Command::EndLookUp { .. }

@@ -112,6 +112,11 @@ fn answered(user: &User, filter: OrderFilter, wallets: Chosen, page: Paged<Liste
 }
 
 impl Orders {
+    /// Passes each row of memory to `change`.
+    pub fn each_order(&mut self, change: impl FnMut(&mut OrderView)) {
+        self.page.rows_mut().for_each(change);
+    }
+
     pub fn complete<D: Departed>(self, departed: &D) -> Result<Answer, D::Error> {
         let Orders { filter, wallets, page, count, around } = self;
         let below = |before| departed.orders(market_of(&filter), before);

@@ -37,6 +37,10 @@ pub(super) fn order(user: &User, id: OrderId, ids_since: Timestamp) -> Asked {
 }
 
 impl Balance {
+    pub fn each_order(&mut self, mut change: impl FnMut(&mut OrderView)) {
+        change(&mut self.view);
+    }
+
     pub fn complete<D: Departed>(self, departed: &D) -> Result<Answer, D::Error> {
         let Balance { mut view, undone } = self;
         view.available = undone.complete(&view.order, departed)?.unwrap_or(view.available);

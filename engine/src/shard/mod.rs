@@ -32,6 +32,8 @@ mod pages;
 mod placing;
 mod prints;
 pub mod query;
+mod queues;
+mod rebates;
 pub(crate) mod repeats;
 pub mod replay;
 pub mod snapshot;
@@ -47,17 +49,21 @@ use crate::decide::{alerts as decide_alerts, keys, numbers, wallets};
 use crate::departed::KeptFrom;
 use crate::directory::Directory;
 use crate::fact;
+use crate::fee::FeeSource;
 use crate::id::UserId;
 use crate::look_up::Findings;
 use crate::look_up::filters::Filters;
 use crate::market::catalog::Catalog;
 use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
+use crate::order::Liquidity;
+use crate::print::Evidence;
+use crate::queue::of_bps;
 use crate::reject::Reject;
 use crate::ring::Ring;
 use crate::rules::{REQUESTS_FORGOTTEN_PER_TURN_MAX, Rules};
 use crate::time::Timestamp;
-use crate::user::Users;
+use crate::user::{User, Users};
 use bound::EndedBound;
 use cycle::Cycles;
 use departing::Departing;
@@ -67,6 +73,7 @@ use hourly::Hourly;
 use line::Line;
 use minutes::Minutes;
 use prints::Prints;
+use queues::Queues;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use sweep::{Settling, Sweep};
@@ -139,6 +146,10 @@ pub struct Shard<R> {
     owes: bool,
     /// Their user needs another prefix for its object numbers.
     ends_numbers: bool,
+    /// Retained order facts of all users.
+    order_facts: usize,
+    /// The user of the present facts has many of them, and all users have too many.
+    cuts_order_facts: bool,
     /// The applied ones of them, as bytes.
     record: Vec<u8>,
     /// Commands that were popped and run next; empty between turns.
@@ -148,6 +159,9 @@ pub struct Shard<R> {
     emptyings: VecDeque<Emptying<R>>,
     settlings: VecDeque<Settling<R>>,
     prints: Prints<R>,
+    queues: Queues,
+    /// What fills the orders of the present facts, unless they are takers.
+    evidence: Evidence,
     cycles: Cycles<R>,
     /// The sweeps of the last cycle.
     last_sweeps: Sweeps,
@@ -180,6 +194,8 @@ impl<R> Shard<R> {
         for user in users.iter() {
             assert!(shard_of(user.id, count) == index, "a user is in its shard: {} in {index} of {count}", user.id);
         }
+        let queues = Queues::recovered(&users, &rules, &books);
+        let order_facts = users.iter().map(User::order_facts_kept).sum();
         Shard {
             index,
             count,
@@ -195,6 +211,8 @@ impl<R> Shard<R> {
             notices: Vec::new(),
             owes: false,
             ends_numbers: false,
+            order_facts,
+            cuts_order_facts: false,
             record: Vec::new(),
             ahead: Vec::with_capacity(COMMANDS_AHEAD),
             line: Line::default(),
@@ -202,6 +220,8 @@ impl<R> Shard<R> {
             emptyings: VecDeque::new(),
             settlings: VecDeque::new(),
             prints: Prints::default(),
+            queues,
+            evidence: Evidence::default(),
             cycles: Cycles::default(),
             last_sweeps: Sweeps::All,
             hourly: Hourly::default(),
@@ -232,6 +252,17 @@ impl<R> Shard<R> {
     #[cfg(test)]
     pub(crate) fn users_mut(&mut self) -> &mut Users {
         &mut self.users
+    }
+
+    /// Other rules from now on.
+    #[cfg(test)]
+    pub(crate) fn set_rules(&mut self, rules: Arc<Rules>) {
+        self.rules = rules;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn put_first_in_queues(&mut self) {
+        self.queues.put_first();
     }
 
     #[cfg(test)]
@@ -284,6 +315,8 @@ impl<R> Shard<R> {
                 | Command::Depart(_)
                 | Command::CutHistory { .. }
                 | Command::NoteKeyUsed { .. }
+                | Command::NoteStrict { .. }
+                | Command::DeclareAddress { .. }
                 | Command::EndLookUp { .. }
         );
         if outbox.room() == Room::Ample || !background {
@@ -321,8 +354,8 @@ impl<R> Shard<R> {
         self.work(outbox) || !inbox.is_empty() || self.line.can_move()
     }
 
-    /// One piece of larger work: points of the hour and the minute before anything changes, then sweeps, because
-    /// clients wait for them. True when there is more and the log has room for it.
+    /// One piece of larger work: points of the hour and the minute before anything changes, then rebates, of which there
+    /// are few, then sweeps, because clients wait for them. True when there is more and the log has room for it.
     fn work(&mut self, outbox: &mut impl Outbox<R>) -> bool {
         if outbox.room() == Room::None {
             self.prints.lose_all();
@@ -332,6 +365,9 @@ impl<R> Shard<R> {
             return outbox.room() == Room::Ample;
         }
         if self.note_minute() {
+            return true;
+        }
+        if self.pay_rebates(outbox) {
             return true;
         }
         if let Some(sweep) = self.sweeps.pop_front() {
@@ -345,6 +381,7 @@ impl<R> Shard<R> {
         } else {
             self.forget();
             self.drop_departed();
+            self.note_queues(outbox);
             self.cycle(outbox);
         }
         self.is_busy()
@@ -370,7 +407,7 @@ impl<R> Shard<R> {
 
     /// Whether larger work is in progress or waits: [`Shard::turn`] continues it.
     pub fn has_work(&self) -> bool {
-        self.is_busy() || self.hourly.is_due(self.now) || self.is_minute_due()
+        self.is_busy() || self.hourly.is_due(self.now) || self.is_minute_due() || self.rebates_due().is_some()
     }
 
     /// Time never goes back, even if the caller's clock does.
@@ -433,6 +470,7 @@ impl<R> Shard<R> {
             }
             Command::Depart(departures) => self.depart(departures),
             Command::CutHistory { day } => self.cut_history(day, outbox),
+            Command::DeclareAddress { address, declared } => self.declare_address(address, declared, outbox),
             Command::Beat { label, interval_ms } => self.beat(owner, label, interval_ms, outbox),
             Command::BeatByName { shown, next } => self.beat_by_name(owner, shown, next, outbox),
             Command::EndBeats => self.end_beats(owner, outbox),
@@ -455,8 +493,9 @@ impl<R> Shard<R> {
                 }
                 match self.users.get(owner) {
                     Some(user) => {
-                        let asked =
+                        let mut asked =
                             query::answer(user, query, &self.minutes, &self.rules, (self.now, self.kept_from.get()));
+                        self.show_queues(&mut asked);
                         self.answered(owner, asked)
                     }
                     None => Answer::Refused(Reject::UserNotFound),
@@ -493,11 +532,18 @@ impl<R> Shard<R> {
             Command::RenameKey { key, name } => {
                 keys::rename(user, key, name, now, facts).map(|()| UserAnswer::Key(key))
             }
+            Command::ChooseRealism { key, set } => {
+                keys::choose_realism(user, key, set, rules, now, facts).map(|()| UserAnswer::Key(key))
+            }
             Command::RotateKey { key, replacement, by: _ } => keys::rotate(user, key, replacement, rules, now, facts)
                 .map(|(new, until)| UserAnswer::Rotated(new, until)),
             Command::RevokeKey { key } => keys::revoke(user, key, now, facts).map(|()| UserAnswer::Done),
             Command::NoteKeyUsed { .. } if outbox.room() != Room::Ample => Ok(UserAnswer::Done),
             Command::NoteKeyUsed { key } => keys::note_used(user, key, now, facts).map(|()| UserAnswer::Done),
+            Command::NoteStrict { .. } if outbox.room() != Room::Ample => Ok(UserAnswer::Done),
+            Command::NoteStrict { key, findings } => {
+                keys::note_strict(user, key, &findings, rules, now, facts).map(|()| UserAnswer::Done)
+            }
             Command::NoteEmail { email } => {
                 keys::note_email(user, email, rules, now, facts);
                 Ok(UserAnswer::Done)
@@ -556,20 +602,48 @@ impl<R> Shard<R> {
         };
         let mut user_seq = user.order_facts;
         let next_alert = user.next_alert();
+        self.order_facts -= user.order_facts_kept();
         for fact in facts {
             user.apply(fact, indexes);
             let (order, what, at) = match fact {
                 Mutation::OrderPlaced(fact::OrderPlaced { order, at, .. }) => (*order, OrderFact::Placed, *at),
-                Mutation::OrderFilled(fact::OrderFilled { order, trade, levels, qty, at, .. }) => {
+                Mutation::OrderFilled(fact::OrderFilled {
+                    order, trade, levels, qty, liquidity, fee_rate, at, ..
+                }) => {
                     self.desk.deplete(&self.books, owner, levels);
-                    let terms = &user.order(*order).expect("a fill was applied to its order").terms;
+                    let filled = user.order(*order).expect("a fill was applied to its order");
+                    let evidence = if *liquidity == Liquidity::Taker { Evidence::Walk } else { self.evidence };
+                    let terms = &filled.terms;
+                    self.prints.lane.note_fill(self.rules.fill_of(terms).model, evidence);
+                    if !filled.is_open() {
+                        self.queues.leave(&self.books, *order);
+                    }
                     let instrument = terms.instrument;
                     self.minutes.notice(terms.wallet);
                     let resting = user.last_fill_was_resting();
-                    (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty }, *at)
+                    let fee = FeeSource::of_table(*fee_rate);
+                    (*order, OrderFact::Filled { trade: *trade, resting, instrument, qty: *qty, fee }, *at)
                 }
-                Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => (*order, OrderFact::Closed, *at),
-                Mutation::OrderRested(_) => continue,
+                Mutation::OrderClosed(fact::OrderClosed { order, at, .. }) => {
+                    self.queues.leave(&self.books, *order);
+                    (*order, OrderFact::Closed, *at)
+                }
+                Mutation::QueueNoted(fact::QueueNoted { order, ahead, confidence, at, venue_at }) => {
+                    let noted = user.order(*order).expect("an order in a queue was placed");
+                    let (fill, place) =
+                        (self.rules.fill_of(&noted.terms), (*ahead, of_bps(*confidence), venue_at.unwrap_or(*at)));
+                    self.queues.enter(&self.books, noted, fill, place);
+                    continue;
+                }
+                Mutation::FillCharged(_) => {
+                    // It follows its fill.
+                    if let Some(OrderFact::Filled { fee, .. }) = self.notices.last_mut().map(|notice| &mut notice.what)
+                    {
+                        *fee = FeeSource::MarketSchedule;
+                    }
+                    continue;
+                }
+                Mutation::OrderRested(_) | Mutation::RebateAccrued(_) => continue,
                 Mutation::SubscriptionNoted(_) | Mutation::SubscriptionPaid(_) => {
                     self.directory.note_plans(user);
                     continue;
@@ -583,7 +657,24 @@ impl<R> Shard<R> {
             self.notices.push(Notice { user: owner, user_seq, order, what, at });
         }
         self.owes |= user.next_alert() > next_alert;
+        self.prints.lane.watch(self.queues.levels_count());
         self.ends_numbers |= numbers::are_ending(user, &self.rules);
+        let kept = user.order_facts_kept();
+        self.order_facts += kept;
+        let rules = &self.rules;
+        self.cuts_order_facts |=
+            self.order_facts > rules.order_facts_max && kept >= 2 * rules.order_facts_left && rules.formats.is_newest();
+    }
+
+    /// The user keeps its newest order facts only, with the present record.
+    #[cold]
+    fn cut_order_facts(&mut self, owner: UserId) {
+        let Some(user) = self.users.get(owner) else { return };
+        let upto = user.order_facts.saturating_sub(self.rules.order_facts_left as u64);
+        let from = self.facts.len();
+        self.facts.push(Mutation::OrderFactsCut(fact::OrderFactsCut { upto, at: self.now }));
+        self.enact(owner, from);
+        self.cuts_order_facts = false;
     }
 
     /// The user gets a prefix that no other user has, with the present record.
@@ -606,6 +697,9 @@ impl<R> Shard<R> {
         }
         if std::mem::take(&mut self.ends_numbers) {
             self.extend_numbers(owner);
+        }
+        if std::mem::take(&mut self.cuts_order_facts) {
+            self.cut_order_facts(owner);
         }
         outbox.record(owner, self.now, &self.record);
         self.record.clear();

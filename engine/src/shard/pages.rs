@@ -99,6 +99,9 @@ pub(super) trait Page {
     /// The page ends here, before it took as many rows as it may: those of memory below are left to the next one. A page
     /// that takes no more rows than it had room for in memory ends by itself.
     fn leave_rest(&mut self) {}
+
+    /// The views on it so far.
+    fn rows_mut(&mut self) -> &mut [Self::Row];
 }
 
 /// A page that begins after a count of rows.
@@ -134,6 +137,10 @@ impl<T: Clone + Debug> Page for Listed<T> {
 
     fn room(&self) -> (usize, Option<usize>) {
         (self.skip.saturating_add(self.limit - self.rows.len()).saturating_add(1), None)
+    }
+
+    fn rows_mut(&mut self) -> &mut [T] {
+        &mut self.rows
     }
 }
 
@@ -182,6 +189,10 @@ impl<T: Clone + Debug> Page for Stretch<T> {
     fn leave_rest(&mut self) {
         self.next = self.last;
     }
+
+    fn rows_mut(&mut self) -> &mut [T] {
+        &mut self.rows
+    }
 }
 
 /// A page of a venue-shaped list: it goes on until one more row fits, which shows that the list continues.
@@ -222,6 +233,10 @@ impl<T: Clone + Debug> Page for VenueList<T> {
 
     fn room(&self) -> (usize, Option<usize>) {
         ((self.limit - self.rows.len()).saturating_add(1), Some(self.visits + 1))
+    }
+
+    fn rows_mut(&mut self) -> &mut [T] {
+        &mut self.rows
     }
 }
 
@@ -303,6 +318,15 @@ impl<T: Clone + Debug> Paged<Stretch<T>> {
 }
 
 impl<P: Page> Paged<P> {
+    /// The views of rows of memory.
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut P::Row> + '_ {
+        let (page, seen) = match self {
+            Paged::Whole(page) => (page, None),
+            Paged::Part(Part { page, seen, .. }) => (page, Some(seen)),
+        };
+        page.rows_mut().iter_mut().chain(seen.into_iter().flatten().filter_map(|seen| seen.row.as_mut()))
+    }
+
     /// The page, if no row that left is needed.
     pub fn whole(self) -> Result<P, Paged<P>> {
         match self {

@@ -21,6 +21,7 @@ impl<R> Shard<R> {
         outbox: &mut impl Outbox<R>,
     ) -> Result<Placed, Reject> {
         let user = self.users.get(owner).ok_or(Reject::UserNotFound)?;
+        self.desk.queues_are_full = self.queues.is_full();
         let ground = Ground {
             rules: &self.rules,
             books: &self.books,

@@ -57,7 +57,9 @@ pub(super) fn answer(
     }
     Ok(match query {
         Query::User => Answer::User(Box::new(whole(user))),
-        Query::Keys => Answer::Keys(user.keys.iter().rev().filter(|key| listed(key)).map(key_view).collect()),
+        Query::Keys => {
+            Answer::Keys(user.keys.iter().rev().filter(|key| listed(key)).map(|key| key_view(user, key)).collect())
+        }
         Query::Order(id) => return lookups::order(user, id, ids_since),
         Query::OrderByClientId(id) => return lookups::by_client_id(user, id, ids_since),
         Query::SignedOrders(hashes) => return lookups::signed(user, hashes),
@@ -98,14 +100,14 @@ fn earliest(now: Timestamp) -> u32 {
 
 /// A key that is listed.
 pub fn key(user: &User, id: KeyId) -> Option<KeyView> {
-    user.keys.iter().find(|key| key.id == id && listed(key)).map(key_view)
+    user.keys.iter().find(|key| key.id == id && listed(key)).map(|key| key_view(user, key))
 }
 
 fn listed(key: &ApiKey) -> bool {
     key.revoked_at.is_none()
 }
 
-pub(super) fn key_view(key: &ApiKey) -> KeyView {
+pub(super) fn key_view(user: &User, key: &ApiKey) -> KeyView {
     KeyView {
         id: key.id,
         prefix: key.prefix.as_str().into(),
@@ -116,6 +118,7 @@ pub(super) fn key_view(key: &ApiKey) -> KeyView {
         expires_at: key.expires_at.get(),
         beta_until: key.beta_until.get(),
         last_used_at: key.last_used_at.get(),
+        realism: user.realism_of(key.id).map(Box::from),
     }
 }
 
@@ -139,6 +142,7 @@ pub(super) fn order_view(user: &User, order: &Order) -> OrderView {
         available: user.wallet(wallet).map(|wallet| wallet.available()).unwrap_or_default(),
         position: user.open_position(wallet, instrument).cloned(),
         is_replay: false,
+        queue: None,
     }
 }
 

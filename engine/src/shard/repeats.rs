@@ -33,7 +33,7 @@ pub(crate) fn first_answer(past: Past<'_>, client_order_id: &str, since: Timesta
         },
     };
     let fillable = now.terms.quality().fillable.unwrap_or(Qty::ZERO);
-    let view = OrderView { order: then, fills, available: first.available, position, is_replay: true };
+    let view = OrderView { order: then, fills, available: first.available, position, is_replay: true, queue: None };
     match first.closed {
         Some(reason @ (CloseReason::FokNotFilled | CloseReason::FakNoFill)) => {
             let requested = (now.terms.quantity, now.terms.limit);

@@ -6,11 +6,12 @@
 use super::shard_of;
 use crate::command::Ahead;
 use crate::fact;
-use crate::id::{MARKETS, UserId};
+use crate::id::{KeyId, MARKETS, UserId};
 use crate::market::Markets;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::Mutation;
 use crate::mutation::codec::{CodecError, decode, each, sets_back};
+use crate::realism::RealismSets;
 use crate::time::Timestamp;
 use crate::user::users::AHEAD_MAX;
 use crate::user::{User, Users};
@@ -91,6 +92,13 @@ impl State {
     /// The user whose rows that have left memory have the newest time, and that time.
     pub fn newest_departed(&self) -> Option<(UserId, Timestamp)> {
         self.users.iter().filter_map(Users::newest_departed).max_by_key(|(user, at)| (*at, *user))
+    }
+
+    /// A key, of any user, whose chosen set of realism is not one of these, and the name of that set.
+    pub fn unknown_realism(&self, sets: &RealismSets) -> Option<(KeyId, String)> {
+        let choices = self.users.iter().flat_map(Users::unordered).flat_map(User::realism_choices);
+        let mut unknown = choices.filter(|(_, set)| sets.get(set).is_none());
+        unknown.next().map(|(key, set)| (key, set.to_owned()))
     }
 
     /// Checks the invariants of money, shares and indexes. Returns the first violation.

@@ -9,9 +9,10 @@
 //! field by field (`bytes`). The back-tests of a user come after it, and then sections with a number each, if there are
 //! any.
 //!
-//! Format 6 is that of states of which orders or positions have left memory; also if their history was cut, which the
-//! market state says then, or if a user has more than one prefix. A section has what is known of these rows, and
-//! the numbers of those that are there; order facts name object numbers, not rows. Another has the prefixes of a user.
+//! Format 6 is that of states of which orders or positions have left memory; also if their history was cut or a market
+//! has stated its fees, which the market state says then, or if a user has more than one prefix. A section has what is
+//! known of these rows, and the numbers of those that are there; order facts name object numbers, not rows. Another has
+//! the prefixes of a user.
 //!
 //! The digest of a snapshot, which its file carries, is SHA-256 over the bytes of format 4: the version is 4, and the
 //! market state names no version; of format 6 the LSN follows. A later field takes no byte in a row without it. So a state without later fields has
@@ -30,19 +31,21 @@ use crate::id::UserId;
 use crate::market::{self, Markets};
 use crate::mutation::packed::{Packer, put_numbers, put_rows, take_rows};
 use crate::order::{Fill, Order};
-use crate::time::{Timestamp, UtcDay};
+use crate::time::Timestamp;
 use crate::user::facts::{Fact, Facts};
 use crate::user::idempotency::Requests;
 use crate::user::rows::Rows;
 use crate::user::shared_rows::Shared;
 use crate::user::trading::Trading;
-use crate::user::{DepartedRows, FactRow, Identity, Position, Quota, Remembered, Safeguard, User, Users};
+use crate::user::{
+    DepartedRows, FactRow, Identity, Position, Quota, Rebates, Remembered, Safeguard, User, Users, Wallet,
+};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 
-/// The newest format, of states of which orders or positions have left memory, whose history was cut, or with a user of
-/// several prefixes.
+/// The newest format, of states of which orders or positions have left memory, whose history was cut, with a user of several
+/// prefixes, or of which a market has stated its fees: before it has, no fill is charged by them, and nothing earns a rebate.
 pub const VERSION: u16 = 6;
 /// The newest format of other states. Its additions: orders may have the hash of a signed order, fills the recording's
 /// time, users back-tests and sections, and the market state names its version.
@@ -121,7 +124,7 @@ fn write_upto(
     users.sort_unstable_by_key(|user| user.id);
     let has_left = departed_upto != 0 || users.iter().any(|user| user.departed().is_some());
     let has_prefixes = users.iter().any(|user| !user.granted_prefixes().is_empty());
-    let version = if has_left || has_prefixes || markets.history_from() != UtcDay(0) {
+    let version = if has_left || has_prefixes || markets.needs_newest_format() {
         VERSION
     } else if formats.is_newest() || users.iter().any(|user| user.needs_newest_format()) {
         VERSION_ALL_ROWS
@@ -202,7 +205,7 @@ fn read_parts(
     digested(markets);
     state.markets = Markets::decode(markets).map_err(SnapshotError::Markets)?;
     state.markets.encode(&mut again);
-    if again != markets || (version != VERSION && state.markets.history_from() != UtcDay(0)) {
+    if again != markets || (version != VERSION && state.markets.needs_newest_format()) {
         return Err(SnapshotError::Again);
     }
     let users_count = read_u64(input)?;
@@ -228,7 +231,8 @@ fn read_parts(
         again.clear();
         put_user(&user, &mut again);
         let is_later = (version == VERSION_FIRST && user.needs_newest_format())
-            || (version != VERSION && (user.departed().is_some() || !user.granted_prefixes().is_empty()));
+            || (version != VERSION
+                && (user.departed().is_some() || !user.granted_prefixes().is_empty() || user.has_stated_fees()));
         if again != bytes || is_later {
             return Err(SnapshotError::Again);
         }
@@ -301,13 +305,20 @@ fn read_part(input: &mut impl Read, bytes: &mut Vec<u8>) -> Result<(), SnapshotE
 }
 
 impl User {
+    /// Whether the schedule of a market has charged one of its fills, or given it a rebate.
+    fn has_stated_fees(&self) -> bool {
+        let is_rebated = |wallet: &Wallet| wallet.rebates() != Rebates::default();
+        self.fills().iter().any(|fill| fill.by_schedule) || self.wallets.iter().any(is_rebated)
+    }
+
     /// Whether it has fields that the previous format cannot represent.
     fn needs_newest_format(&self) -> bool {
-        self.orders().iter().any(|order| order.terms.order_hash().is_some())
+        self.orders().iter().any(|order| order.terms.order_hash().is_some() || order.terms.fill().is_some())
             || self.fills().iter().any(|fill| fill.venue_at().is_some())
             || self.trading().backtests.is_some()
             || self.billing.is_some()
             || self.trading().alerts.is_some()
+            || self.trading().realism.is_some()
             || self.trading().departed.is_some()
     }
 }
@@ -316,6 +327,7 @@ impl User {
 const BILLING: u32 = 1;
 const ALERTS: u32 = 2;
 const BILLING_LATER: u32 = 3;
+const REALISM: u32 = 4;
 /// Before the sections whose object numbers need it.
 const PREFIXES: u32 = 8;
 /// Not parts of the digest's rest: they are in the sum of the rows. So they are the last ones, and a user has one of
@@ -442,6 +454,10 @@ pub(super) fn put_sections(user: &User, out: &mut Vec<u8>) {
         BILLING_LATER.put(out);
         billing.put_later(out);
     }
+    if let Some(realism) = &trading.realism {
+        REALISM.put(out);
+        realism.put(out);
+    }
     if !trading.prefixes.granted().is_empty() {
         PREFIXES.put(out);
         trading.prefixes.put(out);
@@ -483,6 +499,7 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
             BILLING => user.billing = Some(Box::new(Bytes::take(input)?)),
             ALERTS => trading.alerts = Some(Box::new(Bytes::take(input)?)),
             BILLING_LATER => user.billing.as_mut().ok_or(CodecError::Reference)?.take_later(input)?,
+            REALISM => trading.realism = Some(Box::new(Bytes::take(input)?)),
             PREFIXES => trading.prefixes = Bytes::take(input)?,
             DEPARTED => {
                 let sum = Sum::of_bytes(&Bytes::take(input)?);
@@ -518,6 +535,10 @@ pub(crate) fn take_user(input: &mut &[u8], shared: &mut Shared) -> Result<User, 
         let order_of = |id| trading.order_row(id).map(|row| &trading.orders[row]);
         let requests = Requests::of_rows(remembered, order_of).ok_or(CodecError::Reference)?;
         trading.requests = Some(Box::new(requests));
+    }
+    let rests = |order| trading.order_row(order).is_some_and(|row| trading.orders[row].resting);
+    if trading.realism.as_ref().is_some_and(|realism| !realism.is_sound(|key| user.key(key).is_some(), rests)) {
+        return Err(CodecError::Reference);
     }
     if !trading.equity.is_sorted_by(|equity, next| equity.wallet < next.wallet) {
         return Err(CodecError::Reference);

@@ -51,6 +51,11 @@ pub(super) fn orders(user: &User, filter: VenueFilter) -> Asked {
 }
 
 impl Orders {
+    /// Passes each row of memory to `change`.
+    pub fn each_order(&mut self, change: impl FnMut(&mut OrderView)) {
+        self.page.rows_mut().for_each(change);
+    }
+
     pub fn complete<D: Departed>(self, departed: &D) -> Result<Answer, D::Error> {
         let Orders { filter, wallets, page, around } = self;
         let page = page.complete(

@@ -9,8 +9,11 @@ pub(crate) mod packed;
 
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::describe::facts;
+use crate::fee::FeeRounding;
 use crate::id::{KeyId, OrderId, PositionId, TradeId, UserId, WalletId};
+use crate::market::terms::FeeSchedule;
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Taken};
+use crate::rehearsal::{Class, Diagnosis, Rule};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
@@ -384,6 +387,64 @@ facts! {
         /// that id, and it is higher than the prefixes before it.
         NumbersExtended {
             prefix: UserId,
+            at: Timestamp,
+        },
+        /// The fee of the fill before it in the record is by the schedule of the market.
+        FillCharged {
+            trade: TradeId,
+            schedule: FeeSchedule,
+            rounding: FeeRounding,
+            at: Timestamp,
+        },
+        /// The maker of the fill before it in the record has earned a rebate. It is paid later, and is not cash before.
+        RebateAccrued {
+            trade: TradeId,
+            wallet: WalletId,
+            amount: Cash,
+            at: Timestamp,
+        },
+        /// What a wallet had earned by rebates when the UTC day began is paid: cash +amount.
+        RebatePaid {
+            wallet: WalletId,
+            amount: Cash,
+            at: Timestamp,
+        },
+        /// The set of realism of a key: its later orders have the terms of that set.
+        KeyRealismSet {
+            key: KeyId,
+            /// Absent: the set of keys without a choice.
+            set: Option<String>,
+            at: Timestamp,
+        },
+        /// The place of a resting order in the queue of its level: when it comes to rest, then at most one per minute.
+        QueueNoted {
+            order: OrderId,
+            /// Shares of the venue before it.
+            ahead: Qty,
+            /// How sure that is.
+            confidence: Bps,
+            at: Timestamp,
+            /// The recording's time, if a recording drives the venue's clock; absent if server time does.
+            venue_at: Option<Timestamp>,
+        },
+        /// What a rehearsal of the venue's checks found in signed orders of a key (gateway/docs/rehearsal.md), about once
+        /// a minute for each rule and class. It changes nothing.
+        StrictFound {
+            key: KeyId,
+            rule: Rule,
+            class: Class,
+            /// That of the last order.
+            diagnosis: Diagnosis,
+            /// Orders since the fact before it.
+            count: u32,
+            /// The last one of them that has a row.
+            order: Option<OrderId>,
+            at: Timestamp,
+        },
+        /// Order facts of the user up to this number are not kept any more: a stream that continues before the next one
+        /// gets a gap.
+        OrderFactsCut {
+            upto: u64,
             at: Timestamp,
         },
     }

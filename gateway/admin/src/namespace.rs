@@ -1,11 +1,13 @@
 //! The routes under `/v1/admin/`.
 
+use crate::addresses::{self, Declaration};
 use crate::backup::{self, BackupRequest};
 use crate::clock::{self, StepRequest};
 use crate::deadline::{Admitted, Deadline};
 use crate::node::Node;
 use crate::notices::{self, NoticeRequest, To};
 use crate::pipe::Stream;
+use crate::realism;
 use crate::refusal::Refusal;
 use crate::token::Token;
 use crate::users::{self, DeedRequest};
@@ -79,6 +81,8 @@ impl<N: Node> Namespace<N> {
         let allowed: &[Method] = match parts.uri.path() {
             NODE | CLOCK => &[Method::GET, Method::HEAD],
             BACKUP | STEP | GRANTS | WALLETS | REFUNDS | NOTICES => &[Method::POST],
+            path if realism::key_of(path).is_some() => &[Method::PUT],
+            path if path.starts_with(addresses::PREFIX) => &[Method::PUT],
             _ => return Err(Refusal::NoRoute),
         };
         if !allowed.contains(&parts.method) {
@@ -86,6 +90,9 @@ impl<N: Node> Namespace<N> {
         }
         is_json(&parts.headers, !body.is_end_stream())?;
         let body = whole(body).await?;
+        if let Some(key) = realism::key_of(parts.uri.path()) {
+            return realism::choose(&*self.node, key, &body).await;
+        }
         match parts.uri.path() {
             NODE => {
                 let node = Arc::clone(&self.node);
@@ -110,6 +117,10 @@ impl<N: Node> Namespace<N> {
                 }
             },
             WALLETS => users::administer(&*self.node, DeedRequest::wallet(&body)?).await,
+            path if path.starts_with(addresses::PREFIX) => {
+                let named = &path[addresses::PREFIX.len()..];
+                addresses::declare(&*self.node, Declaration::read(named, &body)?).await
+            }
             _ => {
                 let request = BackupRequest::read(&body)?;
                 watch();

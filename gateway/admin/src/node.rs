@@ -1,10 +1,13 @@
 //! The server as this package sees it, and `GET /v1/admin/node`: which server this is, the state of its log, and how far
 //! back the log reaches.
 
+use crate::addresses::NotDeclared;
 use crate::clock::{ClockStatus, NoStep};
 use crate::notices::Notifies;
 use crate::users::{Deed, Done, Named, NoDeed};
 use engine::id::UserId;
+use engine::realism::RealismSets;
+use engine::rehearsal::DeclaredAddress;
 use engine::time::Timestamp;
 use host::moments::{StepBy, Stepped};
 use host::thread::Stop;
@@ -56,9 +59,21 @@ pub trait Node: Notifies + Send + Sync + 'static {
     /// [`NoDeed::UnknownUser`].
     fn user(&self, user: &Named) -> Result<UserId, NoDeed>;
 
+    /// The sets of realism of this server.
+    fn sets(&self) -> &RealismSets;
+
+    /// Declares what an address is.
+    ///
+    /// # Errors
+    /// [`NotDeclared`].
+    fn declare(&self, address: [u8; 20], declared: DeclaredAddress) -> Result<Declaring, NotDeclared>;
+
     /// Set when the server stops.
     fn stop(&self) -> &Stop;
 }
+
+/// Whether it was declared, once it is in the log.
+pub type Declaring = Pin<Box<dyn Future<Output = Result<Result<(), NotDeclared>, Lost>>>>;
 
 /// What was done, once it is in the log; [`NoDeed`]: nothing was.
 pub type Doing = Pin<Box<dyn Future<Output = Result<Result<Done, NoDeed>, Lost>>>>;

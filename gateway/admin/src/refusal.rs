@@ -29,6 +29,8 @@ pub enum Refusal {
     Fields(Problems),
     /// There is no such user.
     NoUser,
+    /// There is no such key.
+    NoKey,
     /// The user cannot have it; the text says why.
     Impossible(&'static str),
     /// The payment provider does not answer.

@@ -5,7 +5,7 @@ use crate::namespace::Reply;
 use crate::node::{NoRefund, Node};
 use crate::refusal::Refusal;
 use engine::amount::Cash;
-use engine::id::UserId;
+use engine::id::{KeyId, UserId};
 use engine::rules::CASH_MAX;
 use engine::time::Timestamp;
 use engine::user::{Tier, Wallet};
@@ -16,7 +16,7 @@ use wire::value::Value;
 use wire::{instant, read, write};
 
 /// How long the shard of the user may take.
-const DONE_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const DONE_WITHIN: Duration = Duration::from_secs(10);
 /// Longest subject of an identity token, and longest label of a wallet, in characters.
 const SUB_CHARS_MAX: usize = 128;
 const LABEL_CHARS_MAX: usize = 64;
@@ -44,6 +44,11 @@ pub enum Deed {
         label: Option<String>,
         balance: Cash,
     },
+    /// `set`: `None` is the one of keys without a choice.
+    ChooseRealism {
+        key: KeyId,
+        set: Option<String>,
+    },
 }
 
 /// What was done.
@@ -51,6 +56,8 @@ pub enum Deed {
 pub enum Done {
     Granted,
     Opened(Box<Wallet>),
+    /// The set of realism of a key.
+    Chose(Option<Box<str>>),
     /// The user cannot have it; the text says why.
     Refused(&'static str),
 }
@@ -59,6 +66,7 @@ pub enum Done {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoDeed {
     UnknownUser,
+    UnknownKey,
     /// The queue of the user's shard is full, or its log has no room.
     Busy,
 }
@@ -139,7 +147,7 @@ pub(crate) async fn administer(node: &impl Node, request: DeedRequest) -> Result
     let DeedRequest { user, deed } = request;
     let busy = || Refusal::Unavailable("the shard of the user has no room now".to_owned());
     let (user, done) = node.administer(&user, deed.clone()).map_err(|why| match why {
-        NoDeed::UnknownUser => Refusal::NoUser,
+        NoDeed::UnknownUser | NoDeed::UnknownKey => Refusal::NoUser,
         NoDeed::Busy => busy(),
     })?;
     let done = tokio::time::timeout(DONE_WITHIN, done).await;

@@ -9,6 +9,7 @@ use crate::http::last_used::LastUsed;
 use crate::http::server::write_batch::WriteBatch;
 use crate::published::Published;
 use crate::reads::Reads;
+use crate::rehearsal::Rehearsal;
 use crate::streams::Streams;
 use crate::ws::hub::Hub;
 use crate::ws::sockets::Sockets;
@@ -33,6 +34,8 @@ pub struct App {
     pub instance: Instance,
     /// What is shown beside markets and accounts.
     pub published: Published,
+    /// Findings of the rehearsal of the venue's checks, and declared addresses.
+    pub rehearsal: Arc<Rehearsal>,
     /// The payment provider; `None`: there is none.
     pub billing: Option<Desk>,
     /// The moments of a back-test with a bot; `None` in a server.

@@ -18,6 +18,7 @@
 //! | [`published`] | what is shown beside markets and accounts |
 //! | [`settings`] | the settings of the edge |
 //! | [`meters`] | the counters of the edge for a monitor |
+//! | [`rehearsal`] | findings of the rehearsal of the venue's checks, and declared addresses |
 //!
 //! `ws` may use `api` and `http`; `api` may use `http`.
 //!
@@ -33,6 +34,7 @@ pub mod http;
 pub mod meters;
 pub mod published;
 pub mod reads;
+pub mod rehearsal;
 pub mod settings;
 pub mod streams;
 #[cfg(any(test, feature = "testing"))]

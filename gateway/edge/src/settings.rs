@@ -1,6 +1,7 @@
 //! Settings of the edge, which the process reads once. `gateway/docs/settings.md` describes each.
 
 mod network;
+mod rehearsal;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 
@@ -9,6 +10,7 @@ use engine::time::Timestamp;
 use engine::user::Tier;
 use host::secret::Secret;
 pub use network::Network;
+pub use rehearsal::{Accounts, Allowances, Profile, Rehearsal, Rehearse};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -157,6 +159,8 @@ pub struct Keys {
     /// Whether a read-only key is contained: it creates no key that may do more than itself, renames, replaces and
     /// revokes only itself, and resets no balance. Otherwise any active key manages all keys of its account.
     pub readonly_contained: bool,
+    /// Whether owners choose the realism of their keys.
+    pub realism_self_service: bool,
 }
 
 /// Accounts by JWT subject or user id; keys by id.
@@ -245,6 +249,8 @@ pub struct Compat {
     pub facade: bool,
     /// Whether an address that signs for itself is an account (gateway/docs/venue-clients.md §8).
     pub address_login: bool,
+    /// The rehearsal of the venue's checks, and the profile of the venue.
+    pub rehearsal: Rehearsal,
 }
 
 /// Which figures `balance-allowance` returns.

@@ -169,7 +169,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`]. The files are then as they were, but for a torn end of the journal.
     pub fn open(folder: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // Not the folders above it: a data directory that was removed under a running process must not come back.
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
         let place = folder.join(FOLDER);
         if !place.try_exists()? {
             create(folder, cache_bytes)?;

@@ -343,7 +343,8 @@ impl<'a> Frames<'a> {
                 | FeedUpdate::SidelessTrade { .. }
                 | FeedUpdate::Spot { .. }
                 | FeedUpdate::Gap { .. }
-                | FeedUpdate::Left { .. } => {}
+                | FeedUpdate::Left { .. }
+                | FeedUpdate::Fees { .. } => {}
             }
         }
     }

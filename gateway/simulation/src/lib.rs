@@ -1,5 +1,5 @@
 //! The simulation routes' other side: the ports of `edge::api::simulation` on the archive's files
-//! (gateway/docs/simulation.md).
+//! (gateway/docs/simulation.md); and the calibration of fill models (gateway/docs/calibrate.md).
 //!
 //! | Module | Holds |
 //! |---|---|
@@ -10,12 +10,14 @@
 //! | [`mod@run`] | one run, its progress and its figures |
 //! | [`results`] | rows of results as Parquet files |
 //! | [`runner`] | runs back-tests one after the other, and journals their ends |
-//! | [`report`] | a back-test as a page of HTML; pure |
+//! | [`report`] | a back-test or a calibration as a page of HTML; pure |
+//! | [`calibrate`] | live orders against the fill models, on a recording |
 //! | [`exports`] | events of a market as Parquet files in a folder |
 //!
 //! May depend on `engine`, `wire`, `host`, `archive`, `venue` and `edge`. It writes no answer and reads no request:
 //! `edge` does. It makes no hour: `venue::archive` does.
 
+pub mod calibrate;
 pub mod exports;
 pub mod frames;
 pub mod past;

@@ -43,6 +43,7 @@ fn refusal(why: admin::Refusal) -> Refusal {
         admin::Refusal::NotObject => Code::InvalidBody.into(),
         admin::Refusal::Fields(problems) => Refusal::validation(&problems),
         admin::Refusal::NoUser => Code::AccountNotFound.into(),
+        admin::Refusal::NoKey => Code::KeyNotFound.into(),
         admin::Refusal::Impossible(why) => Refusal::new(Code::InvalidRequest, why),
         admin::Refusal::ProviderAway => {
             Refusal::new(Code::UpstreamUnavailable, "The payment provider does not answer.")

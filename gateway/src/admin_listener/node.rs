@@ -6,15 +6,17 @@ use crate::runtime::Inboxes;
 use admin::notices::{NotNotified, Notifies, Notifying};
 use admin::users::{Deed, Done, Named, NoDeed};
 use admin::{
-    ClockStatus, Copying, Doing, Horizon, Lost, NoBackup, NoRefund, NoStep, Node, Refunding, RunStatus, Status, Stays,
-    Taken,
+    ClockStatus, Copying, Declaring, Doing, Horizon, Lost, NoBackup, NoRefund, NoStep, Node, NotDeclared, Refunding,
+    RunStatus, Status, Stays, Taken,
 };
 use edge::api::billing::provider::Failed;
 use edge::api::health::bytes_in;
 use edge::app::App;
 use edge::engine_client::Reply;
 use engine::command::{Answer, Command, Envelope, Query};
-use engine::id::UserId;
+use engine::id::{MARKETS, UserId};
+use engine::realism::RealismSets;
+use engine::rehearsal::{ADDRESSES_MAX, DeclaredAddress};
 use engine::reject::Reject;
 use engine::shard::shard_of;
 use engine::time::Timestamp;
@@ -200,6 +202,32 @@ impl Node for ServerNode {
         user.ok_or(NoDeed::UnknownUser)
     }
 
+    fn sets(&self) -> &RealismSets {
+        &self.app.reads.rules.realism
+    }
+
+    fn declare(&self, address: [u8; 20], declared: DeclaredAddress) -> Result<Declaring, NotDeclared> {
+        let app = Arc::clone(&self.app);
+        if !app.reads.rules.formats.is_newest() {
+            return Err(NotDeclared::NoStore);
+        }
+        let known = &app.rehearsal.addresses;
+        if known.len() >= ADDRESSES_MAX && known.get(&address).is_none() {
+            return Err(NotDeclared::Full);
+        }
+        let asked = self.ask(MARKETS, Command::DeclareAddress { address, declared });
+        let receiver = asked.map_err(|_| NotDeclared::Busy)?;
+        Ok(Box::pin(async move {
+            match receiver.await.map_err(|_| Lost)? {
+                Answer::Done => {
+                    app.rehearsal.addresses.set(address, declared);
+                    Ok(Ok(()))
+                }
+                _ => Ok(Err(NotDeclared::Busy)),
+            }
+        }))
+    }
+
     fn stop(&self) -> &Stop {
         &self.running.stop
     }
@@ -210,6 +238,7 @@ pub fn command(deed: Deed) -> Command {
     match deed {
         Deed::Grant { tier, until } => Command::SetGrant { tier, expires_at: until },
         Deed::OpenWallet { label, balance } => Command::OpenCompetition { label, balance },
+        Deed::ChooseRealism { key, set } => Command::ChooseRealism { key, set },
     }
 }
 
@@ -221,6 +250,11 @@ pub fn done(answer: Answer) -> Result<Done, NoDeed> {
     match answer {
         Answer::Done => Ok(Done::Granted),
         Answer::Wallet(wallet) => Ok(Done::Opened(wallet)),
+        Answer::Key(key) => Ok(Done::Chose(key.realism)),
+        Answer::Refused(Reject::KeyNotFound) => Err(NoDeed::UnknownKey),
+        Answer::Refused(Reject::NoRealismStore) => {
+            Ok(Done::Refused("While the server writes the previous format, realism cannot be chosen."))
+        }
         Answer::Refused(Reject::UserNotFound) => Err(NoDeed::UnknownUser),
         Answer::Refused(Reject::TooManyWallets) => {
             Ok(Done::Refused("There have been too many wallets, archived ones included; no more can be opened."))

@@ -3,9 +3,11 @@
 use super::source::Values;
 use super::table::{price_key, texts};
 use super::*;
+use engine::fee::FeeRounding;
 use engine::format::Formats;
 use engine::market::terms::Category;
-use engine::rules::FillModel;
+use engine::realism::FillModel;
+use engine::rules::FeeRates;
 use engine::time::HOUR;
 use engine::user::Tier;
 use engine::user::billing::{BillingInterval, Product};
@@ -219,7 +221,6 @@ pub(super) fn rules(values: &Values) -> Rules {
             maker_fill_at_limit: values.boolean("flags.maker_fill_at_limit"),
         },
         formats: values.word("journal.write_formats"),
-        fill_model: values.word("realism.fill_model"),
         max_shares_per_order: Qty::from_shares(values.number("flags.max_shares_per_order")),
         quote_age_max_us: values.number::<u64>("flags.trade_quote_max_age_ms") * MILLISECOND,
         quote_age_enforced: values.boolean("flags.trade_quote_max_age_enforce"),
@@ -246,6 +247,12 @@ fn fees(values: &Values) -> FeeTable {
         let name = category.name().unwrap_or("unknown");
         fees.set(category, Bps(values.number(&format!("fees.{name}"))));
     }
+    let source: Option<FeeRates> = values.optional_word("fees.source");
+    // The previous formats have no place for the fees that markets state.
+    let has_schedules = values.word::<Formats>("journal.write_formats").is_newest();
+    fees.source = source.filter(|_| has_schedules).unwrap_or_default();
+    fees.rounding = values.word("fees.rounding");
+    fees.accrues_rebates = values.text("fees.maker_rebate") == "accrue";
     fees
 }
 
@@ -254,6 +261,7 @@ pub(super) fn keys(values: &Values, rules: &Rules) -> Keys {
         free_trade_since: rules.free_trade_since,
         beta_until: rules.beta_until,
         readonly_contained: values.boolean("keys.readonly_contained"),
+        realism_self_service: values.boolean("realism.self_service"),
     }
 }
 
@@ -281,6 +289,18 @@ impl Word for LogLevel {
 impl Word for LogFormat {
     fn words() -> Vec<(&'static str, LogFormat)> {
         vec![("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)]
+    }
+}
+
+impl Word for FeeRates {
+    fn words() -> Vec<(&'static str, FeeRates)> {
+        FeeRates::ALL.into_iter().map(|source| (source.name(), source)).collect()
+    }
+}
+
+impl Word for FeeRounding {
+    fn words() -> Vec<(&'static str, FeeRounding)> {
+        FeeRounding::CHOICES.into_iter().map(|(rounding, name)| (name, rounding)).collect()
     }
 }
 

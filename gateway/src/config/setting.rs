@@ -297,7 +297,8 @@ impl Setting {
                 word.or_else(|| default.is_empty().then_some("").filter(|_| text.is_empty()))
                     .map(|word| Value::Text(word.to_owned()))
             }
-            Kind::Text { rule, .. } | Kind::Map { rule } => (rule.read)(&raw.text()?).map(Value::Text),
+            Kind::Text { rule, .. } => (rule.read)(&raw.text()?).map(Value::Text),
+            Kind::Map { rule } => (rule.read)(&raw.text().or_else(|| raw.decimal())?).map(Value::Text),
             Kind::Moment { .. } => raw.moment().map(Value::Moment),
             Kind::List { rule, .. } => {
                 raw.list()?.iter().map(|text| (rule.read)(text)).collect::<Option<_>>().map(Value::List)

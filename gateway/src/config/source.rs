@@ -322,6 +322,14 @@ impl Raw {
         }
     }
 
+    /// The text of a decimal number of the file.
+    pub(super) fn decimal(&self) -> Option<String> {
+        match self {
+            Raw::Toml(toml::Value::Float(value)) if value.is_finite() => Some(value.to_string()),
+            _ => None,
+        }
+    }
+
     /// `Some(None)`: the empty text, which means no time.
     pub(super) fn moment(&self) -> Option<Option<Timestamp>> {
         let text = match self {

@@ -3,8 +3,10 @@ mod secrets;
 use super::*;
 use ::venue::tape::Origin;
 use ::venue::{Speed, VenueKind};
+use engine::fee::FeeRounding;
 use engine::market::terms::Category;
-use engine::rules::FillModel;
+use engine::realism::FillModel;
+use engine::rules::FeeRates;
 use engine::user::Tier;
 
 fn read(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -39,6 +41,34 @@ fn the_defaults_are_as_documented() {
     assert!(config.rules.flags.fok_depth_aware && config.rules.sync_gtc_match);
     assert_eq!(config.rules.fees.rate(Category::Crypto), Bps(700));
     assert_eq!(wire::instant::ts_text(config.keys.free_trade_since), "2026-09-05T00:00:00Z");
+}
+
+/// Where fees come from, how they are rounded, and whether makers earn rebates; the previous formats have the table only.
+#[test]
+fn fees_have_a_source_and_a_rounding() {
+    use FeeRates::{Auto, Table};
+    use FeeRounding::{Down, HalfUp};
+    let cases = [
+        ("", (Table, HalfUp, false)),
+        ("[fees]\nsource = \"table\"\nrounding = \"half_up\"\nmaker_rebate = \"off\"", (Table, HalfUp, false)),
+        ("[fees]\nsource = \"auto\"", (Auto, HalfUp, false)),
+        ("[fees]\nsource = \"\"", (Table, HalfUp, false)),
+        ("[fees]\nrounding = \"down\"\nmaker_rebate = \"accrue\"", (Table, Down, true)),
+        ("[fees]\nsource = \"auto\"\n[journal]\nwrite_formats = \"previous\"", (Table, HalfUp, false)),
+    ];
+    for (file, expected) in cases {
+        let config = read(file, &[], &[]).expect("a configuration");
+        let fees = &config.rules.fees;
+        assert_eq!((fees.source, fees.rounding, fees.accrues_rebates), expected, "{file}");
+        assert_eq!(config.venue.live.follows_fees, expected.0 == Auto, "{file}");
+    }
+    let wrong =
+        [("source", "market"), ("source", "AUTO "), ("rounding", "up"), ("rounding", ""), ("maker_rebate", "on")];
+    for (key, value) in wrong {
+        let error = refused(&format!("[fees]\n{key} = {value:?}"), &[], &[]);
+        assert!(error.contains(&format!("fees.{key}")), "{error}");
+    }
+    println!("settings of fees: {} cases", cases.len() + wrong.len());
 }
 
 /// The folder follows the data directory; an address is public and encrypted, or of this machine.
@@ -244,7 +274,8 @@ fn every_kind_of_value_is_read() {
     let flags = config.rules.flags;
     assert!(flags.gtd_auto_expiry && !flags.fok_depth_aware && !flags.post_only_enforced);
     assert!(!config.rules.depletion_covers_market_orders);
-    assert_eq!(config.rules.fill_model, FillModel::Touch);
+    let kind = config.rules.realism.get("kind").expect("built in").fill.model;
+    assert_eq!((kind, &*config.rules.realism.chosen_by_default().name), (FillModel::Touch, "kind"));
     assert_eq!(config.rules.fees.rate(Category::Sports), Bps(0));
     for (name, category) in [("esports", Some(Category::Sports)), ("NFT", Some(Category::Crypto)), ("chess", None)] {
         assert_eq!(config.venue.categories.named(name), category, "{name}");
@@ -255,6 +286,51 @@ fn every_kind_of_value_is_read() {
     assert_eq!((config.auth.jwt_secrets.len(), config.auth.ws_secret.is_some()), (2, true));
     let shown = format!("{:?} {:?}", config.lines, config.auth);
     assert!(!shown.contains("0123456789abcdef"), "{shown}");
+}
+
+#[test]
+fn sets_of_realism_are_a_base_and_single_settings() {
+    let config = read(
+        r#"
+        [realism]
+        default = "mine"
+        [realism.sets.mine]
+        base = "theirs"
+        cancel_share = 0.25
+        [realism.sets.theirs]
+        base = "venue"
+        n = 3
+        depth_share = "0.5"
+        match_window_ms = 0
+        [realism.sets.slow]
+        base = "kind"
+        fill_model = "through"
+        half_life_s = 86400
+        "#,
+        &[("PAPERTAPE_REALISM_SETS_THEIRS_HALF_LIFE_S", "7"), ("PAPERTAPE_REALISM_SETS_ENV_BASE", "thin")],
+        &[],
+    )
+    .unwrap();
+    let sets = &config.rules.realism;
+    assert_eq!((sets.iter().count(), &*sets.chosen_by_default().name), (8, "mine"));
+    let of = |name: &str| {
+        let fill = sets.get(name).expect("it is set").fill;
+        (fill.model, fill.n, fill.cancel_share.0, fill.depth_share.0, fill.match_window_ms, fill.half_life_s)
+    };
+    let rows = [
+        ("mine", (FillModel::QueueProb, 3, 2_500, 5_000, 0, 7)),
+        ("theirs", (FillModel::QueueProb, 3, 0, 5_000, 0, 7)),
+        ("slow", (FillModel::Through, 2, 0, 10_000, 1_000, 86_400)),
+        ("env", (FillModel::Queue, 2, 0, 5_000, 1_000, 60)),
+        ("kind", (FillModel::Cross, 2, 0, 10_000, 1_000, 60)),
+    ];
+    for (name, expected) in rows {
+        assert_eq!(of(name), expected, "{name}");
+    }
+    assert!(config.keys.realism_self_service);
+    let remote = read("[server]\nlisten = \"0.0.0.0:1\"", &[], &[]).unwrap();
+    assert!(!remote.keys.realism_self_service, "others reach it");
+    println!("sets of realism: {} cases", rows.len());
 }
 
 /// Settings of a replay are refused elsewhere, in any layer, unless they are at their defaults.
@@ -418,6 +494,43 @@ fn errors_name_the_key_and_the_allowed_values() {
         ("[local]\nbalance = \"1000000000.01\"", vec![], "a text of USD from 0 to 1000000000"),
         ("[local]\nbalance = \"0.0000001\"", vec![], "a text of USD from 0 to 1000000000"),
         ("[realism]\nfill_model = \"queue\"", vec![], "realism.fill_model (papertape.toml): allowed is cross or touch"),
+        ("[realism]\ndefault = \"mine\"", vec![], "realism.default: allowed is kind, venue, thin, brutal"),
+        (
+            "[realism]\ndefault = \"thin\"\n[journal]\nwrite_formats = \"previous\"",
+            vec![],
+            "realism.default: allowed is kind while journal.write_formats = previous",
+        ),
+        ("[realism]\ndefault = \"\"", vec![], "realism.default (papertape.toml): allowed is the name of a set"),
+        (
+            "[realism.sets.mine]\nn = 2",
+            vec![],
+            "realism.sets.mine.base: must be set; allowed is kind, venue, thin, brutal",
+        ),
+        (
+            "[realism.sets.a]\nbase = \"b\"\n[realism.sets.b]\nbase = \"a\"",
+            vec![],
+            "realism.sets.b.base: allowed is kind, ",
+        ),
+        ("[realism.sets.venue]\nbase = \"kind\"", vec![], "realism.sets.venue: allowed is another name"),
+        ("[realism.sets.Mine]\nbase = \"kind\"", vec![], "realism.sets.Mine.base: unknown key"),
+        ("[realism.sets.mine]\nbase = \"kind\"\nlatency = 5", vec![], "realism.sets.mine.latency: unknown key"),
+        (
+            "[realism.sets.mine]\nbase = \"kind\"\nn = 4",
+            vec![],
+            "realism.sets.mine.n: allowed is an integer from 1 to 3",
+        ),
+        (
+            "[realism.sets.mine]\nbase = \"kind\"\nfill_model = \"Queue\"",
+            vec![],
+            "realism.sets.mine.fill_model: allowed is touch, cross, through, queue, queue_prob",
+        ),
+        (
+            "[realism.sets.mine]\nbase = \"kind\"\ndepth_share = 0.001",
+            vec![],
+            "realism.sets.mine.depth_share: allowed is a number from 0.01 to 1",
+        ),
+        ("[realism.sets.mine]\nbase = \"kind\"\ncancel_share = nan", vec![], "realism.sets.mine.cancel_share"),
+        ("[realism.sets.mine]\nbase = \"kind\"\nhalf_life_s = 0", vec![], "an integer from 1 to 86400"),
         ("[venue]\nclient_agents = [\"\"]", vec![], "a list of beginnings of User-Agent texts, none empty"),
         ("[venue]\nspeed = 0", vec![], "a number from 0.001 to 1000000 with at most three decimals, or max"),
         (
@@ -551,6 +664,7 @@ fn every_row_is_complete() {
         include_str!("venue.rs"),
         include_str!("compat.rs"),
         include_str!("local.rs"),
+        include_str!("realism.rs"),
     ]
     .concat();
     let mut keys = std::collections::BTreeSet::new();

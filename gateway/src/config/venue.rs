@@ -9,8 +9,9 @@ use ::venue::archive::{hours, replay};
 use ::venue::live::Pace;
 use ::venue::settings::{self, Kind, Value};
 use ::venue::tape::Origin;
+use engine::rules::Rules;
 
-pub(super) fn venue(values: &Values) -> VenueConfig {
+pub(super) fn venue(values: &Values, rules: &Rules) -> VenueConfig {
     VenueConfig {
         kind: values.parsed("venue.kind"),
         seed: values.number("venue.seed"),
@@ -36,6 +37,7 @@ pub(super) fn venue(values: &Values) -> VenueConfig {
             recording: values.path("venue.record"),
             // Set by boot.rs to a folder of the data directory.
             shelf: None,
+            follows_fees: rules.follows_schedules(),
         },
     }
 }

@@ -2,7 +2,7 @@
 //! of sockets count like the HTTP requests.
 
 use super::family::{Family, Writer};
-use edge::http::front::Front;
+use edge::app::App;
 use std::fmt::Error;
 
 const REQUESTS: Family = Family::new(
@@ -17,6 +17,10 @@ const ACKS: Family = Family::new(
     "From the head of an order request read to its response written to the connection; one batch is one request; \
      accepted: a status below 400",
 );
+const FINDINGS: Family = Family::new(
+    "papertape_strict_findings_total",
+    "Findings of the rehearsal of the venue's checks in signed orders, by rule and by what the venue would do",
+);
 const PLACEMENTS: Family =
     Family::new("papertape_placements_in_flight", "Placement requests admitted and not answered yet");
 const CONNECTIONS: Family =
@@ -24,12 +28,14 @@ const CONNECTIONS: Family =
 const CONNECTIONS_REFUSED: Family =
     Family::new("papertape_connections_refused_total", "TCP connections closed immediately because a cap was reached");
 
-pub(super) fn write(front: &Front, out: &mut Writer<'_>) -> Result<(), Error> {
+pub(super) fn write(app: &App, out: &mut Writer<'_>) -> Result<(), Error> {
+    let front = &app.front;
     if let Some(meters) = &front.meters {
         out.counters(&REQUESTS, meters.requests().iter().map(|(labels, count)| (&labels[..], *count)))?;
         out.counters(&REFUSALS, meters.refusals().iter().map(|(labels, count)| (&labels[..], *count)))?;
         out.histograms(&ACKS, meters.acks().iter().map(|(labels, counted)| (&labels[..], counted.clone())))?;
     }
+    out.counters(&FINDINGS, app.rehearsal.counted().iter().map(|(labels, count)| (&labels[..], *count)))?;
     out.gauge(&PLACEMENTS, front.limits.placements_in_flight())?;
     out.gauge(&CONNECTIONS, front.connections.open())?;
     out.counter(&CONNECTIONS_REFUSED, front.connections.refused())

@@ -3,6 +3,8 @@
 use super::family::{Family, Writer};
 use edge::app::App;
 use engine::id::Outcome;
+use engine::print::Evidence;
+use engine::realism::FillModel;
 use engine::time::SECOND;
 use std::fmt::Error;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,6 +24,16 @@ const SIDELESS_PRINTS: Family = Family::new(
     "papertape_queue_sideless_prints_total",
     "Trades of the venue that fill no resting order, since it did not state their taker's side",
 );
+const QUEUE_LEVELS: Family = Family::new(
+    "papertape_queue_watched_levels",
+    "Prices at which orders with a place in a queue rest, counted in each shard",
+);
+const QUEUE_EVENTS_LOST: Family = Family::new(
+    "papertape_queue_events_lost_total",
+    "Changes of such prices that a shard lost: nothing fills there from a queue until the next whole book",
+);
+const FILLS: Family =
+    Family::new("papertape_fills_by_model_total", "Fills by the fill model of the order and by what filled it");
 const OUTAGE: Family =
     Family::new("papertape_feed_outage", "1 while the venue counts as out: market orders are refused");
 const CYCLE: Family = Family::new("papertape_matching_cycle_seconds", "How long the last matching cycle took");
@@ -41,6 +53,13 @@ pub(super) fn write(app: &App, figures: &FeedFigures, out: &mut Writer<'_>) -> R
     out.counter(&CLAMPED, figures.clamped.load(Relaxed))?;
     out.counter(&PRINTS_LOST, figures.prints_lost.load(Relaxed))?;
     out.counter(&SIDELESS_PRINTS, figures.sideless_prints.load(Relaxed))?;
+    out.gauge(&QUEUE_LEVELS, figures.watched_levels.load(Relaxed))?;
+    out.counter(&QUEUE_EVENTS_LOST, figures.queue_events_lost.load(Relaxed))?;
+    let kinds = FillModel::ALL.into_iter().flat_map(|model| Evidence::ALL.map(|evidence| (model, evidence)));
+    let labels = kinds.clone().map(|(model, evidence)| [("model", model.name()), ("evidence", evidence.name())]);
+    let labels: Vec<_> = labels.collect();
+    let counts = kinds.map(|(model, evidence)| figures.fills[model as usize][evidence as usize].load(Relaxed));
+    out.counters(&FILLS, labels.iter().map(|labels| &labels[..]).zip(counts))?;
     out.gauge(&OUTAGE, u32::from(app.reads.books.outage()))?;
     out.gauge(&CYCLE, seconds(figures.last_cycle_us.load(Relaxed)))?;
     out.gauge(&RESTING, figures.pending_orders.load(Relaxed))?;

@@ -141,7 +141,7 @@ impl Sources {
             return Ok(());
         }
         journal::write_orders(instruments.commit.listener.meters.as_ref(), out)?;
-        edge::write(&app.front, out)?;
+        edge::write(app, out)?;
         billing::write(app.billing.as_ref(), out)?;
         let history_from = app.reads.ended.history_from().map(HistoryFrom::day).unwrap_or_default();
         out.gauge(&HISTORY_FROM, history_from.start().secs())?;

@@ -3,6 +3,7 @@
 
 use super::family::{Family, Writer};
 use crate::listeners::CommitLane;
+use engine::fee::FeeSource;
 use engine::notice::OrderFact;
 use engine::shard::{Outbox as _, Room};
 use engine::user::RowCounts;
@@ -62,6 +63,10 @@ const PLACED: Family =
     Family::new("papertape_orders_placed_total", "Orders accepted since the start, filled immediately or resting");
 const FILLS: Family =
     Family::new("papertape_fills_total", "Fills since the start: taking at placement, or of resting orders");
+const FILLS_BY_FEE: Family = Family::new(
+    "papertape_fills_by_fee_source_total",
+    "Fills since the start by what decided their fee: the schedule of the market, the table of categories, or nothing",
+);
 const CLOSED: Family = Family::new(
     "papertape_orders_closed_total",
     "Orders that ended otherwise than by their last fill since the start: cancelled, expired, killed",
@@ -88,6 +93,8 @@ pub struct JournalMeters {
     placed: AtomicU64,
     taken: AtomicU64,
     rested: AtomicU64,
+    /// Fills, in the order of [`FeeSource::ALL`].
+    by_fee: [AtomicU64; FeeSource::ALL.len()],
     closed: AtomicU64,
     /// Resting orders, by shard.
     open: Box<[AtomicU64]>,
@@ -128,6 +135,9 @@ impl JournalMeters {
 
     /// Counts a fact whose record is in flight.
     pub fn fact(&self, fact: &OrderFact) {
+        if let OrderFact::Filled { fee, .. } = fact {
+            self.by_fee[*fee as usize].fetch_add(1, Ordering::Release);
+        }
         let counter = match fact {
             OrderFact::Placed => &self.placed,
             OrderFact::Filled { resting: false, .. } => &self.taken,
@@ -145,6 +155,7 @@ struct Facts {
     placed: u64,
     taken: u64,
     rested: u64,
+    by_fee: [u64; FeeSource::ALL.len()],
     closed: u64,
     open: u64,
     in_memory: u64,
@@ -159,7 +170,8 @@ impl Facts {
         let sum = |counts: &[AtomicU64]| counts.iter().map(|count| count.load(Ordering::Acquire)).sum();
         let (open, in_memory) = (sum(&meters.open), sum(&meters.in_memory));
         let of_kind = |kind: usize| meters.ended.iter().map(|rows| rows[kind].load(Ordering::Acquire)).sum();
-        Facts { placed, taken, rested, closed, open, in_memory, ended: [0, 1, 2].map(of_kind) }
+        let by_fee = meters.by_fee.each_ref().map(|count| count.load(Ordering::Acquire));
+        Facts { placed, taken, rested, by_fee, closed, open, in_memory, ended: [0, 1, 2].map(of_kind) }
     }
 }
 
@@ -201,9 +213,11 @@ pub(super) fn write(journal: &Journal<'_>, out: &mut Writer<'_>) -> Result<(), E
 /// Facts of records, unlike the rest: written only once they are as durable as promised.
 pub(super) fn write_orders(meters: Option<&JournalMeters>, out: &mut Writer<'_>) -> Result<(), Error> {
     let Some(meters) = meters else { return Ok(()) };
-    let Facts { placed, taken, rested, closed, open, in_memory, ended } = Facts::of(meters);
+    let Facts { placed, taken, rested, by_fee, closed, open, in_memory, ended } = Facts::of(meters);
     out.counter(&PLACED, placed)?;
     out.counters(&FILLS, [(&[("side", "taking")][..], taken), (&[("side", "resting")][..], rested)])?;
+    let sources = FeeSource::ALL.map(|source| [("source", source.name())]);
+    out.counters(&FILLS_BY_FEE, sources.iter().map(|labels| &labels[..]).zip(by_fee))?;
     out.counter(&CLOSED, closed)?;
     out.gauge(&OPEN, open)?;
     out.gauge(&IN_MEMORY, in_memory)?;

@@ -57,6 +57,8 @@ pub struct Settings {
     pub recording: Option<PathBuf>,
     /// Folder for what a start without the venue needs beyond the journal, if it is stored.
     pub shelf: Option<PathBuf>,
+    /// The fees of markets are requested where the catalogue does not have them.
+    pub follows_fees: bool,
 }
 
 /// A live venue.

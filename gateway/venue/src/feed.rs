@@ -20,6 +20,7 @@ mod pending;
 mod prints;
 pub mod publish;
 mod quiet;
+pub mod reports;
 mod shards;
 mod watch;
 
@@ -37,7 +38,8 @@ use engine::market::Markets;
 use engine::market::catalog::Catalog;
 use engine::market::spot::Spot;
 use engine::market::terms::Resolution;
-use engine::print::PrintLane;
+use engine::print::{Evidence, PrintLane};
+use engine::realism::FillModel;
 use engine::ring::Ring;
 use engine::shard::{Outbox, Room};
 use engine::time::{MILLISECOND, SECOND, Timestamp};
@@ -82,6 +84,12 @@ pub struct FeedFigures {
     pub clamped: AtomicU64,
     /// Trades that no resting order was matched with, since a shard or the log was full.
     pub prints_lost: AtomicU64,
+    /// Other events at levels with orders in queues that a shard lost: the places there are unknown until the next book.
+    pub queue_events_lost: AtomicU64,
+    /// Levels at which orders wait in queues, counted per shard.
+    pub watched_levels: AtomicU64,
+    /// Fills by the model of the order and by what filled it.
+    pub fills: [[AtomicU64; Evidence::ALL.len()]; FillModel::ALL.len()],
     /// Trades without a taker side: they fill nothing.
     pub sideless_prints: AtomicU64,
 }
@@ -178,6 +186,8 @@ struct Desk<L: Links> {
     /// Venue time of the first frame, and of the last one.
     begun_at: Option<Timestamp>,
     venue_now: Timestamp,
+    /// The fees that markets state are journaled.
+    follows_fees: bool,
     /// What the frames and cycles since the last report to `moments` consisted of.
     passed: Passed,
     stopped: bool,
@@ -206,6 +216,8 @@ pub struct FeedParts<L: Links> {
     pub leap: Arc<Leap>,
     /// One clock for server, recording and bot: a back-test. The venue is then a recording that never waits.
     pub moments: Option<Arc<Moments>>,
+    /// Fees that markets state are journaled, because fills are charged by them.
+    pub follows_fees: bool,
 }
 
 impl<L: Links> Feed<L> {
@@ -214,6 +226,7 @@ impl<L: Links> Feed<L> {
         let FeedParts { venue, markets, catalog, mut writer, lane, clock, stop, figures, .. } = parts;
         let (match_interval_us, recorder, spot) = (parts.match_interval_us, parts.recorder, parts.spot);
         let publisher = Publisher::new(parts.listener, catalog.clone());
+        writer.report_levels();
         publish_all(&markets, &catalog, &mut writer);
         let is_live = !venue.upstream().venues.is_empty();
         let desk = Desk {
@@ -248,6 +261,7 @@ impl<L: Links> Feed<L> {
             begun_at: None,
             venue_now: Timestamp(0),
             passed: Passed::default(),
+            follows_fees: parts.follows_fees,
             stopped: false,
         };
         for market in parts.stakes {
@@ -288,6 +302,9 @@ impl<L: Links> Feed<L> {
         desk.settle_all()?;
         self.next_cycle = self.first_cycle(reached);
         self.desk.prints.is_matching = true;
+        // What the past did to levels with orders was not reported.
+        self.desk.writer.report_all(reached);
+        self.desk.hand_levels();
         // The venue may no longer list markets that ended while the process was down.
         self.desk.recall(self.venue.as_mut());
         match self.moments {
@@ -340,7 +357,7 @@ impl<L: Links> Feed<L> {
             desk.send_stakes(self.venue.as_mut());
         }
         desk.catalog.sort();
-        desk.figures.prints_lost.store(desk.prints.lost(), Ordering::Relaxed);
+        desk.prints.report(&desk.figures);
         desk.recorder.turn(now);
         // A poll may end within a moment, whose other frames come before its cycle.
         let is_within = self.moments.is_some() && self.venue.next_at().is_some_and(|at| at <= now);
@@ -470,6 +487,7 @@ impl<L: Links> Desk<L> {
             figures.last_frame_at.store(now.0, Ordering::Relaxed);
             figures.frames.fetch_add(1, Ordering::Relaxed);
             self.doubt_frame(frame);
+            self.hand_levels();
             if self.hand_prints(frame).is_err() {
                 self.stopped = true;
                 return;

@@ -13,6 +13,7 @@ mod bounds;
 pub mod category;
 pub mod doctor;
 pub mod feed;
+mod fees;
 mod ids;
 mod json_scanner;
 pub mod kalshi;
@@ -41,7 +42,7 @@ use category::Names;
 use engine::amount::{Price, Qty, TickSize};
 pub use engine::book::{BookSide, Stated};
 use engine::market::Market;
-use engine::market::terms::{Asset, Listing, MarketState, Resolution};
+use engine::market::terms::{Asset, FeeSchedule, Listing, MarketState, Resolution};
 use engine::time::Timestamp;
 use host::clock::Clock;
 pub use live::Health;
@@ -171,6 +172,11 @@ pub enum FeedUpdate {
     /// The books of this market are no longer followed: they have the maximum age until a new snapshot comes.
     Left {
         tokens: [String; 2],
+    },
+    /// What a market states about its fees, after its listing and when it changes; `None`: it cannot be used.
+    Fees {
+        condition: String,
+        schedule: Option<FeeSchedule>,
     },
 }
 

@@ -68,6 +68,8 @@ kinds! {
     LineTooLong = "line_too_long",
     /// A file that cannot be read completely.
     UnreadableFile = "unreadable_file",
+    /// Fees of a market that are out of bounds or of an unknown kind: the table of categories counts.
+    UnusableFees = "unusable_fees",
 }
 
 /// The kind of an unreadable number.

@@ -122,6 +122,10 @@ impl Witness {
                 self.known(condition);
                 "tick"
             }
+            FeedUpdate::Fees { condition, .. } => {
+                self.known(condition);
+                "fees"
+            }
             FeedUpdate::Resolved { condition, resolution, venue_ts } => {
                 self.known(condition);
                 assert!(self.resolved.insert(condition.clone()), "resolved twice: {condition}");

@@ -100,6 +100,7 @@ pub fn alert_line(bytes: &[u8]) {
             expires_at: None,
             beta_until: None,
             last_used_at: None,
+            realism: None,
         }));
         let alert = alerts.owed().next().expect("the key is an alert").clone();
         let message = Message::of(USER, &OwedAlert { alert, about, email: None, target: None }, &Catalog::new());

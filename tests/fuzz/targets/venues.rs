@@ -29,6 +29,7 @@ fn check(updates: &[FeedUpdate]) {
                 assert!(levels.iter().all(|(_, price, _)| inside(*price)), "{update:?}");
             }
             FeedUpdate::Listed { listing, .. } => assert!(!listing.condition.is_empty()),
+            FeedUpdate::Fees { schedule, .. } => assert!(schedule.is_none_or(|of| of.is_valid()), "{update:?}"),
             _ => {}
         }
     }

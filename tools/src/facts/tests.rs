@@ -5,7 +5,7 @@ use engine::mutation::{Mutation, codec};
 use std::fmt::Write as _;
 
 /// One line per fact: its name, its bytes as hex.
-const GOLDEN: &str = include_str!("../../../engine/src/state/mutation/codec/golden/4.txt");
+const GOLDEN: &str = include_str!("../../../engine/src/state/mutation/codec/golden/5.txt");
 const PAGE: &str = include_str!("../../../engine/docs/facts.md");
 
 const HEAD: &str = "\

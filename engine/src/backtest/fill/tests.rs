@@ -1,5 +1,6 @@
 use super::*;
 use crate::backtest::book::tests::book;
+use crate::fee::FeeRounding;
 use crate::market::terms::Category;
 
 type Levels = &'static [(u16, u64)];
@@ -13,7 +14,7 @@ fn request(side: Side, shares: u64, model: FillModel) -> FillRequest {
         shares: Qty::from_shares(shares),
         model,
         limit: None,
-        rate: Category::Weather.default_taker_rate(),
+        tariff: Tariff::of_category(Category::Weather.default_taker_rate(), FeeRounding::HalfUp),
     }
 }
 
@@ -135,7 +136,8 @@ fn each_level_has_its_own_rounded_fee() {
     // 0.00029994, 0.00030288 and 0.00030582: each is rounded to five decimals.
     const SMALL: Levels = &[(101, 1), (102, 1), (103, 1)];
     let rate = Category::Sports.default_taker_rate();
-    let three = FillRequest { rate, ..request(Side::Buy, 3, FillModel::DepthWalk) };
+    let tariff = Tariff::of_category(rate, FeeRounding::HalfUp);
+    let three = FillRequest { tariff, ..request(Side::Buy, 3, FillModel::DepthWalk) };
     let each = |price| crate::fee::taker_fee(Qty::SHARE, Price(price), rate);
     assert_eq!(fill(&three, &pair(&[], SMALL)).fee, each(101) + each(102) + each(103));
     assert_eq!(fill(&three, &pair(&[], SMALL)).fee, Cash(910));

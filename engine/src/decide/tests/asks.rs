@@ -1,13 +1,21 @@
 //! Commands and queries of a scenario: orders, cancels, cycles, heartbeats, keys, lists of orders.
 
-use super::show::text;
+use super::show::{shares, text};
 use super::words::{level, number, span, tier, token};
 use super::world::World;
 use crate::command::{Answer, Command, IssueKey, MarketFilter, OrderFilter, Placement, Query, Secret, Sweeps, Wallets};
 use crate::id::{MarketId, WalletId};
 use crate::order::{Side, Status};
+use crate::print::{Event, Evidence, SidelessPrint};
+use crate::realism::FillModel;
 use crate::time::SECOND;
 use crate::user::{Permissions, Tier, WalletKind};
+use crate::view::{OrderView, QueueView};
+
+/// A list of all orders of the API wallet.
+fn every_order() -> OrderFilter {
+    OrderFilter { wallets: Wallets::Api, status: None, market: None, side: None, after: None, offset: 0, limit: 50 }
+}
 
 impl World {
     /// Sends the command of a line and returns its answer; other lines are looked up.
@@ -80,17 +88,57 @@ impl World {
                 let answer = self.ask(Command::Cycle { venue_now, sweeps }, 0);
                 self.answer_text(answer)
             }
-            "print" => {
+            "print" | "own" => {
                 let (price, size) = level(rest[1]);
                 let taker = match rest[2] {
                     "buy" => Side::Buy,
                     "sell" => Side::Sell,
                     other => panic!("a print is by a buyer or a seller: {other:?}"),
                 };
-                self.hand_print(token(rest[0]), price, size, taker);
+                match verb {
+                    "own" => self.hand_own(token(rest[0]), price, size, taker),
+                    _ => self.hand_print(token(rest[0]), price, size, taker),
+                }
                 let before = self.notified_fills();
                 self.ask(Command::MeetPrints, 0);
                 format!("filled {}", self.notified_fills() - before)
+            }
+            "sideless" => {
+                let ((price, size), at) = (level(rest[1]), self.books.venue_now(self.now));
+                self.hand_news();
+                let print = SidelessPrint { instrument: token(rest[0]), price, size, at };
+                self.shard().print_lane().push(Event::Sideless(print));
+                String::new()
+            }
+            "queue" => {
+                let order = self.order(rest[0]);
+                self.ask(Command::MeetPrints, 0);
+                match self.ask(Command::Query(Query::Order(order)), 0) {
+                    Answer::Order(view) => World::queue_text(&view),
+                    other => self.answer_text(other),
+                }
+            }
+            "queues" => match self.ask(Command::Query(Query::Orders(every_order())), 0) {
+                Answer::Orders(page) => page.orders.iter().map(World::queue_text).collect::<Vec<_>>().join(" | "),
+                other => self.answer_text(other),
+            },
+            "model" => {
+                let order = self.order(rest[0]);
+                let order = self.the_user().order(order).expect("there");
+                self.rules.fill_of(&order.terms).model.name().to_owned()
+            }
+            "filled" => {
+                let model = FillModel::named(rest[0]).expect("a model");
+                let lane = self.shard().print_lane();
+                let counts = Evidence::ALL.map(|of| (of.name(), lane.fills(model, of)));
+                let seen = counts.iter().filter(|(_, count)| *count > 0);
+                seen.map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(" ")
+            }
+            "watched" => self.shard().print_lane().watched_levels().to_string(),
+            "realism" => {
+                let (key, set) = (self.key(rest[0]), rest.get(1).map(|set| (*set).to_owned()));
+                let answer = self.ask(Command::ChooseRealism { key, set }, 0);
+                self.answer_text(answer)
             }
             "settle" => {
                 let answer = self.ask(Command::Settle { market: MarketId(number(rest[0]) as u32) }, 0);
@@ -179,17 +227,16 @@ impl World {
         self.answer_text(answer)
     }
 
+    /// Shares before an order, those shown at its limit, and the confidence.
+    fn queue_text(view: &OrderView) -> String {
+        let Some(QueueView { ahead, total, confidence }) = view.queue else { return "none".to_owned() };
+        let total = total.map_or("?".to_owned(), shares);
+        format!("{} of {total} at 0.{confidence:02}", shares(ahead)).replace("0.100", "1.00")
+    }
+
     /// `orders [pending|filled|cancelled|expired] [limit=N] [after=#N] [offset=N] [market=M]`.
     fn list_orders(&mut self, words: &[&str]) -> String {
-        let mut filter = OrderFilter {
-            wallets: Wallets::Api,
-            status: None,
-            market: None,
-            side: None,
-            after: None,
-            offset: 0,
-            limit: 50,
-        };
+        let mut filter = every_order();
         for word in words {
             match word.split_once('=') {
                 Some(("limit", n)) => filter.limit = number(n) as usize,

@@ -8,6 +8,7 @@ use crate::id::MARKETS;
 use crate::market::Markets;
 use crate::market::mutation::MarketMutation;
 use crate::mutation::codec;
+use crate::rehearsal::{AddressKind, DeclaredAddress};
 use crate::reject::Reject;
 use crate::ring::Ring;
 use crate::shard::bound::EndedBound;
@@ -226,6 +227,40 @@ fn a_full_memory_of_ended_rows_refuses_placements_and_nothing_else() {
         cases += 2;
     }
     println!("a full memory of ended rows: {cases} cases");
+}
+
+/// What is declared about an address is one record about no user; it needs ample room, and the newest format.
+#[test]
+fn a_declared_address_is_journaled() {
+    let mut world = World::of("");
+    world.act("balance 100");
+    world.make_user();
+    let (before, records) = (digest::digest(&Markets::default(), &[world.users()]), world.out.records.len());
+    let (now, address) = (world.now, [7; 20]);
+    let declared =
+        DeclaredAddress { kind: AddressKind::Deposit, owner: Some([8; 20]), exchange: true, neg_risk: false };
+    let rooms = [Room::None, Room::ReserveOnly, Room::Ample];
+    for room in rooms {
+        let (shard, _, out) = world.parts();
+        out.room = room;
+        let command = Command::DeclareAddress { address, declared };
+        shard.take(Envelope { owner: MARKETS, command, received_at: now, reply: 903 }, now, out);
+        let (_, answer) = out.answers.pop().expect("an answer");
+        match room {
+            Room::Ample => assert!(matches!(answer, Answer::Done), "{answer:?}"),
+            _ => assert!(matches!(answer, Answer::Refused(Reject::NoRoom)), "{answer:?}"),
+        }
+        assert_eq!(out.records.len() - records, usize::from(room == Room::Ample));
+    }
+    let (owner, payload) = world.out.records.last().expect("a record");
+    let facts: Vec<MarketMutation> = codec::decode(codec::VERSION, payload)
+        .expect("our own version")
+        .collect::<Result<_, _>>()
+        .expect("our own bytes");
+    assert_eq!(*owner, MARKETS);
+    assert_eq!(facts, [MarketMutation::AddressDeclared(fact::AddressDeclared { address, declared, at: now })]);
+    assert_eq!(digest::digest(&Markets::default(), &[world.users()]), before);
+    println!("declared addresses that are journaled: {} cases", rooms.len());
 }
 
 /// That history is cut is one record about no user, which changes nothing in the shard; the reserve is enough for it.

@@ -6,6 +6,7 @@ use super::world::World;
 use crate::amount::Cash;
 use crate::command::{Answer, Command, FillFilter, Query, Wallets};
 use crate::fact;
+use crate::fee::FeeSource;
 use crate::mutation::Mutation;
 use crate::notice::OrderFact;
 use crate::order::Fill;
@@ -20,6 +21,10 @@ impl World {
                 let kind = if rest.first() == Some(&"main") { WalletKind::Main } else { WalletKind::Api };
                 let wallet = self.the_user().wallet_of(kind).expect("there");
                 format!("{} of {}", text(wallet.available()), text(wallet.cash))
+            }
+            "rebates" => {
+                let rebates = self.the_user().wallet_of(WalletKind::Api).expect("there").rebates();
+                format!("accrued {} paid {}", text(rebates.accrued()), text(rebates.paid))
             }
             "wallets" => {
                 let user = self.the_user();
@@ -72,13 +77,14 @@ impl World {
                 let Some(order) = user.order(order) else { return "error".to_owned() };
                 let fill = |fill: &Fill| {
                     format!(
-                        "{:?} {:?} {} for {} fee {} at {} bps",
+                        "{:?} {:?} {} for {} fee {} at {} bps{}",
                         fill.liquidity,
                         fill.source,
                         shares(fill.qty),
                         text(fill.notional),
                         text(fill.fee),
-                        fill.fee_rate.0
+                        fill.fee_rate.0,
+                        if fill.fee_source() == FeeSource::MarketSchedule { " by schedule" } else { "" },
                     )
                 };
                 user.fills_of(order).iter().map(fill).collect::<Vec<_>>().join(" | ")

@@ -9,7 +9,7 @@ use crate::fact;
 use crate::id::{InstrumentId, OrderId, UserId};
 use crate::mutation::{Mutation, codec};
 use crate::order::Side;
-use crate::rules::FillModel;
+use crate::realism::FillModel;
 use crate::time::MILLISECOND;
 use std::collections::BTreeMap;
 
@@ -180,7 +180,7 @@ fn draw(chance: &mut Chance) -> Vec<Event> {
 }
 
 /// Fills of resting orders in records: user, order, shares, and whether a print filled it.
-fn fills(records: &[(UserId, Vec<u8>)]) -> Vec<(UserId, OrderId, u64, bool)> {
+pub(super) fn fills(records: &[(UserId, Vec<u8>)]) -> Vec<(UserId, OrderId, u64, bool)> {
     let mut fills = Vec::new();
     for (owner, payload) in records {
         for fact in codec::decode::<Mutation>(codec::VERSION, payload).expect("written just now") {
@@ -204,7 +204,7 @@ fn play(
 ) -> BTreeMap<OrderId, Filled> {
     let mut world = World::of("market 0 geopolitics 0.01");
     world.act("market 0 geopolitics 0.01");
-    world.rules.fill_model = model;
+    world.rules.realism.set_kind_model(model);
     for line in ["balance 10000", "tier pro", "hold Y 40 0.40", "hold N 40 0.60", "book Y", "user 2", "hold Y 40 0.40"]
     {
         world.act(line);

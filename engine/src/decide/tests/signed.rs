@@ -5,6 +5,7 @@ use crate::command::{Answer, Command, Query};
 use crate::format::Formats;
 use crate::id::OrderId;
 use crate::mutation::Mutation;
+use crate::rehearsal::{Class, Diagnosis, Finding, Rule};
 use crate::reject::Reject;
 use crate::time::Timestamp;
 
@@ -107,6 +108,72 @@ fn a_signed_order_under_its_own_id_places_no_second_order() {
         }
     }
     println!("hashes: {cases} cases");
+}
+
+/// A placement that refuses a known hash: no second order is placed by one signature, under any id, also by a batch and
+/// after the order's end. A refused order leaves no hash.
+#[test]
+fn a_known_hash_is_refused_if_the_placement_says_so() {
+    let mut cases = 0;
+    for between in ["", "cancel", "restart", "wait 73h"] {
+        let mut world = World::of("");
+        world.act("balance 10000");
+        world.make_user();
+        let refused = sent(&mut world, "buy ? 10 limit 0.30 signed=7 once");
+        assert_eq!(refused, Err(Reject::MarketNotFound));
+        let one = placed(&mut world, "buy Y 10 limit 0.30 signed=7 once");
+        match between {
+            "cancel" => drop(world.ask(Command::Cancel { order: one }, 0)),
+            "restart" => drop(world.restart()),
+            other => drop(world.act(other)),
+        }
+        for words in ["", " id=a", " invalid"] {
+            let again = sent(&mut world, &format!("buy Y 10 limit 0.31 signed=7 once{words}"));
+            assert_eq!(again, Err(Reject::OrderHashKnown), "{between}{words}");
+            cases += 1;
+        }
+        let other = placed(&mut world, "buy Y 10 limit 0.30 signed=8 once");
+        assert_eq!(found(&mut world, &[[7; 32], [8; 32]]), [Some(one), Some(other)]);
+        // Without the word the hash is ignored, as ever.
+        placed(&mut world, "buy Y 10 limit 0.30 signed=7");
+        world.check().expect("all invariants");
+        cases += 1;
+    }
+    println!("hashes that are refused: {cases} cases");
+}
+
+/// What a rehearsal found is one record, which changes nothing; it needs ample room and the newest format.
+#[test]
+fn findings_are_journaled_unchanged() {
+    let mut world = World::of("");
+    world.act("key issue a");
+    let key = world.the_user().keys[0].id;
+    let finding = |rule, class, count, order| Finding { rule, class, diagnosis: Diagnosis::OtherChain, count, order };
+    let findings =
+        vec![finding(Rule::Orders, Class::Refused, 3, Some(OrderId(9))), finding(Rule::S03, Class::Refused, 2, None)];
+    let mut cases = 0;
+    for (formats, room, noted) in
+        [(Formats::Newest, "none", false), (Formats::Newest, "ample", true), (Formats::Previous, "ample", false)]
+    {
+        let mut world = World::of("");
+        world.rules.formats = formats;
+        world.act("key issue a");
+        world.act(&format!("room {room}"));
+        let (records, now) = (world.all_facts().len(), world.now);
+        let answer = world.ask(Command::NoteStrict { key, findings: findings.clone() }, 0);
+        assert!(matches!(answer, Answer::Done), "{answer:?}");
+        let facts = world.all_facts().split_off(records);
+        let expected = findings.iter().map(|&Finding { rule, class, diagnosis, count, order }| {
+            Mutation::StrictFound(crate::fact::StrictFound { key, rule, class, diagnosis, count, order, at: now })
+        });
+        assert_eq!(facts, if noted { expected.collect() } else { Vec::new() }, "{formats:?} {room}");
+        world.restart();
+        world.check().expect("a replay gives the same state");
+        cases += 1;
+    }
+    let unknown = world.ask(Command::NoteStrict { key: crate::id::KeyId(7), findings }, 0);
+    assert!(matches!(unknown, Answer::Refused(Reject::KeyNotFound)), "{unknown:?}");
+    println!("findings: {} cases", cases + 1);
 }
 
 #[test]

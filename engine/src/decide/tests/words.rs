@@ -5,13 +5,16 @@ use crate::amount::{Bps, Cash, Price, Qty, TickSize};
 use crate::book::BookSide;
 use crate::book::publish;
 use crate::command::{IdSource, InvalidTerms, Placement, PlacementTerms, RequestIdentity, RequestedPrice, Size};
+use crate::fee::FeeRounding;
 use crate::id::{InstrumentId, KeyId, MarketId, Outcome, WalletId};
 use crate::market::mutation::MarketMutation;
-use crate::market::terms::{Asset, Category, Interval, Listing, MarketState, UpDown, Venue};
+use crate::market::terms::{Asset, Category, FeeSchedule, Interval, Listing, MarketState, UpDown, Venue};
 use crate::order::{EntryRoute, OrderType, Side, TimeInForce};
-use crate::rules::FillModel;
+use crate::realism::{FillModel, FillTerms, RealismSet};
+use crate::rules::FeeRates;
 use crate::time::{HOUR, MILLISECOND, MINUTE, SECOND, Timestamp};
 use crate::user::{Tier, WalletKind};
+use std::sync::Arc;
 
 impl World {
     /// `buy TOKEN SIZE market|limit PRICE [words]`; see the body for the options.
@@ -32,7 +35,7 @@ impl World {
             expiration: None,
             post_only: false,
         };
-        let (mut tier, mut route, mut invalid) = (self.tier, EntryRoute::Native, false);
+        let (mut tier, mut route, mut invalid, mut once) = (self.tier, EntryRoute::Native, false, false);
         let (mut id, mut signed, mut source, mut body, mut key) = (None, None, IdSource::Body, 1, KeyId(5));
         for word in &words[4..] {
             match word.split_once('=') {
@@ -68,6 +71,7 @@ impl World {
                     "venue" => route = EntryRoute::Venue,
                     "pro" => tier = Tier::Pro,
                     "invalid" => invalid = true,
+                    "once" => once = true,
                     other => panic!("no such word: {other}"),
                 },
             }
@@ -76,6 +80,7 @@ impl World {
         Placement {
             request: id.map(|client_order_id| RequestIdentity { client_order_id, digest: [body; 32], source }),
             order_hash: signed,
+            refuses_known_hash: once,
             ..Placement::new(key, tier, route, terms)
         }
     }
@@ -87,7 +92,7 @@ impl World {
         let interval =
             option("updown").map(|name| Interval::ALL.into_iter().find(|known| known.name() == name).expect("known"));
         let listing = Listing {
-            venue: Venue::Synthetic,
+            venue: if option("venue") == Some("kalshi") { Venue::Kalshi } else { Venue::Synthetic },
             venue_market_id: market.to_string(),
             condition: format!("0x{market:064x}"),
             tokens: [(market * 2 + 100).to_string(), (market * 2 + 101).to_string()],
@@ -123,6 +128,18 @@ impl World {
             publish(&fact, &self.catalog, &mut self.writer);
         }
         String::new()
+    }
+
+    /// `fees MARKET RATE EXPONENT takers|all REBATE`, or `fees MARKET none`: what the market states.
+    pub(super) fn state_fees(&mut self, words: &[&str]) -> String {
+        let schedule = (words[1] != "none").then(|| FeeSchedule {
+            rate: micros(words[1]) as u32,
+            exponent: number(words[2]) as u16,
+            taker_only: words[3] == "takers",
+            rebate_rate: micros(words[4]) as u32,
+        });
+        let fact = self.markets.fees(MarketId(number(words[0]) as u32), schedule, self.now);
+        self.publish(fact)
     }
 
     /// `book TOKEN bids P×S … asks P×S …`.
@@ -170,17 +187,44 @@ impl World {
             "api_cooldown" => self.rules.api_reset_cooldown_us = span(value),
             "free_daily_orders" => self.rules.free_daily_orders = number(value) as u32,
             "numbers_per_prefix" => self.rules.numbers_per_prefix = number(value) as u32,
+            "order_facts_max" => self.rules.order_facts_max = number(value) as usize,
+            "order_facts_left" => self.rules.order_facts_left = number(value) as usize,
             "client_ids" => self.rules.client_ids_us = span(value),
             "weather_fee" => self.rules.fees.set(Category::Weather, Bps(number(value) as u32)),
+            "fee_source" => {
+                let named = FeeRates::ALL.into_iter().find(|source| source.name() == value);
+                self.rules.fees.source = named.expect("a source");
+            }
+            "fee_rounding" => {
+                let named = FeeRounding::CHOICES.into_iter().find(|(_, name)| *name == value);
+                self.rules.fees.rounding = named.expect("a rounding").0;
+            }
+            "maker_rebate" => self.rules.fees.accrues_rebates = value == "accrue",
             "beta_until" => self.rules.beta_until = Some(self.now.plus(span(value))),
             "free_trade_since" => self.rules.free_trade_since = self.now.plus(span(value)),
-            "fill_model" => {
-                let named = FillModel::ALL.into_iter().find(|model| model.name() == value);
-                self.rules.fill_model = named.expect("a model");
-            }
+            "fill_model" => self.rules.realism.set_kind_model(FillModel::named(value).expect("a model")),
+            "set" => assert!(self.rules.realism.choose_by_default(value), "no such set: {value}"),
+            "model" => self.fills(|fill| fill.model = FillModel::named(value).expect("a model")),
+            "n" => self.fills(|fill| fill.n = number(value) as u16),
+            "cancel_share" => self.fills(|fill| fill.cancel_share = Bps(number(value) as u32)),
+            "depth_share" => self.fills(|fill| fill.depth_share = Bps(number(value) as u32)),
+            "match_window_ms" => self.fills(|fill| fill.match_window_ms = number(value) as u32),
+            "half_life_s" => self.fills(|fill| fill.half_life_s = number(value) as u32),
             other => panic!("no such rule: {other}"),
         }
         String::new()
+    }
+
+    /// Keys without a choice have another set from now on: theirs, with a change.
+    pub(super) fn fills(&mut self, change: impl FnOnce(&mut FillTerms)) {
+        let sets = &mut self.rules.realism;
+        let (mut fill, name) = (sets.chosen_by_default().fill, format!("own{}", sets.iter().count()));
+        change(&mut fill);
+        assert!(sets.add(RealismSet { name: name.as_str().into(), fill }) && sets.choose_by_default(&name), "{fill:?}");
+        let rules = Arc::new(self.rules.clone());
+        if let Some(shard) = &mut self.shard {
+            shard.set_rules(rules);
+        }
     }
 }
 

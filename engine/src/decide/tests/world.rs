@@ -15,7 +15,7 @@ use crate::market::terms::{MarketState, Resolution};
 use crate::mutation::{Mutation, codec};
 use crate::notice::{Notice, OrderFact};
 use crate::order::Side;
-use crate::print::Print;
+use crate::print::{Event, Print};
 use crate::ring::Ring;
 use crate::rules::{NUMBERS_PER_PREFIX, Rules};
 use crate::shard::digest;
@@ -135,7 +135,8 @@ impl World {
     /// An empty world; market 0 is a weather market with tick 0.01 unless the text lists it otherwise.
     pub fn of(text: &str) -> World {
         let books = Arc::new(Books::new());
-        let writer = books.writer().expect("the only one");
+        let mut writer = books.writer().expect("the only one");
+        writer.report_levels();
         let mut world = World {
             now: START,
             rules: Rules::default(),
@@ -207,8 +208,18 @@ impl World {
         }
     }
 
+    /// Hands the shard what has happened at watched levels since.
+    pub fn hand_news(&mut self) {
+        self.shard();
+        let lane = self.shard.as_ref().expect("made just now").print_lane();
+        for news in self.writer.take_news() {
+            assert!(lane.push(Event::Level(news)), "the lane has room");
+        }
+    }
+
     /// Sends a command and runs the shard until it is answered.
     pub fn ask(&mut self, command: Command, waited: u64) -> Answer {
+        self.hand_news();
         let (owner, now, reply) = (self.user, self.now, self.next_reply);
         self.next_reply += 1;
         self.shard();
@@ -251,7 +262,15 @@ impl World {
         let (now, heard_at) = (self.now, self.books.venue_now(self.now));
         let trade = LastTrade { price, size, taker_buys: taker == Side::Buy, at: heard_at };
         self.writer.frame(0, heard_at, |frame| frame.trade(instrument, trade));
-        self.shard().print_lane().push(Print { instrument, price, size, taker, taken_at: now });
+        self.hand_news();
+        self.shard().print_lane().push(Print { instrument, price, size, taker, taken_at: now, at: heard_at });
+    }
+
+    /// A trade of the orders that a calibration compares, handed to the shard but not processed yet.
+    pub fn hand_own(&mut self, instrument: InstrumentId, price: Price, size: Qty, taker: Side) {
+        let (taken_at, at) = (self.now, self.books.venue_now(self.now));
+        self.hand_news();
+        self.shard().print_lane().push(Event::Own(Print { instrument, price, size, taker, taken_at, at }));
     }
 
     /// Count of notices of fills of resting orders.
@@ -324,6 +343,7 @@ impl World {
                 let fact = self.markets.resolve(MarketId(number(rest[0]) as u32), resolution, self.now);
                 self.publish(fact)
             }
+            "fees" => self.state_fees(rest),
             "outage" => {
                 self.writer.outage(rest[0] == "on");
                 String::new()
@@ -334,6 +354,10 @@ impl World {
             }
             "wait" => {
                 self.now = self.now.plus(span(rest[0]));
+                String::new()
+            }
+            "broken" => {
+                self.writer.gap(token(rest[0]));
                 String::new()
             }
             "alive" => {
@@ -371,8 +395,8 @@ impl World {
             _ => {
                 self.make_user();
                 let acts = [
-                    "buy", "sell", "late", "batch", "cancel", "cycle", "print", "settle", "beat", "endbeats", "key",
-                    "grant", "wallet",
+                    "buy", "sell", "late", "batch", "cancel", "cycle", "print", "own", "settle", "beat", "endbeats",
+                    "key", "grant", "wallet", "realism",
                 ];
                 if acts.contains(verb) {
                     self.last = self.out.records.len();

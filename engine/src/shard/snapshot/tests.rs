@@ -1,4 +1,5 @@
 use super::*;
+use crate::amount::{Bps, Qty};
 use crate::fact;
 use crate::id::{MARKETS, MarketId, OBJECT_BITS, WalletId};
 use crate::market::mutation::MarketMutation;
@@ -6,6 +7,8 @@ use crate::market::terms::MarketState;
 use crate::mutation::Mutation;
 use crate::mutation::codec;
 use crate::mutation::codec::tests::unhex;
+use crate::order::CloseReason;
+use crate::realism::RealismSets;
 use crate::shard::replay::fold;
 use crate::user::sample::{Dice, Sample};
 
@@ -189,6 +192,57 @@ fn golden_snapshots_of_every_format_stay_readable_and_writable() {
             assert!(hash.is_none_or(|hash| owner.signed_order(hash).is_some_and(|found| found.id == order.id)));
         }
     }
+}
+
+/// Chosen sets and places in queues are restored, are in the digest, and take no byte where there are none.
+#[test]
+fn realism_is_restored_and_takes_no_byte_where_there_is_none() {
+    let mut state = world_of(23, 600, 2, codec::VERSION);
+    let (before, plain, at) = (digest_of(&state), bytes_of(&state), Timestamp(1_790_932_500_000_000));
+    let users = || state.users.iter().flat_map(Users::unordered);
+    let keys: Vec<_> = users().flat_map(|user| user.keys.iter().take(2).map(|key| (user.id, key.id))).collect();
+    let orders: Vec<_> = users().flat_map(|user| user.open_orders().take(3).map(|order| (user.id, order.id))).collect();
+    assert!(keys.len() > 3 && orders.len() > 3);
+    fn apply(state: &mut State, id: UserId, fact: Mutation) {
+        let shard = shard_of(id, state.users.len());
+        state.users[shard].apply(id, &fact);
+    }
+    let restored = |state: &State| {
+        let bytes = bytes_of(state);
+        let read = read_checked(&mut &bytes[..], 1, digest_of(state)).expect("just written");
+        assert_eq!(bytes_of(&read), bytes);
+        read
+    };
+    let choose = |state: &mut State, set: Option<&str>| {
+        for (id, key) in &keys {
+            let set = set.map(str::to_owned);
+            apply(state, *id, fact::KeyRealismSet { key: *key, set, at }.into());
+        }
+    };
+    choose(&mut state, Some("mine"));
+    assert_ne!(digest_of(&state), before);
+    let read = restored(&state);
+    assert!(keys.iter().all(|(id, key)| read.user(*id).and_then(|user| user.realism_of(*key)) == Some("mine")));
+    let sets = RealismSets::default();
+    assert_eq!(state.unknown_realism(&sets).map(|(_, set)| set), Some("mine".to_owned()));
+    choose(&mut state, None);
+    assert_eq!((digest_of(&state), bytes_of(&state) == plain, state.unknown_realism(&sets)), (before, true, None));
+    for (id, order) in &orders {
+        let (ahead, confidence) = (Qty(order.0), Bps(8_500));
+        let noted = fact::QueueNoted { order: *order, ahead, confidence, at, venue_at: Some(Timestamp(7)) };
+        apply(&mut state, *id, noted.into());
+    }
+    assert_ne!(digest_of(&state), before);
+    let read = restored(&state);
+    assert!(orders.iter().all(|(id, order)| {
+        let note = read.user(*id).and_then(|user| user.queue_note(*order));
+        note.is_some_and(|note| (note.ahead, note.venue_time()) == (Qty(order.0), Timestamp(7)))
+    }));
+    for (id, order) in &orders {
+        apply(&mut state, *id, fact::OrderClosed { order: *order, reason: CloseReason::UserCancelled, at }.into());
+        assert!(state.user(*id).is_some_and(|user| user.queue_note(*order).is_none()), "it has ended");
+    }
+    println!("realism in snapshots: {} cases", keys.len() + orders.len());
 }
 
 /// `cargo test -p engine --lib golden_snapshots_are_printed -- --ignored --nocapture`

@@ -10,9 +10,9 @@ use crate::gathered::Gathered;
 use crate::market::mutation::MarketMutation;
 use wincode::SchemaRead;
 
-/// The newest format of a payload. Its additions: the hash of a signed order, the recording's time of a fill, and the
-/// facts about back-tests and billing.
-pub const VERSION: u16 = 4;
+/// The newest format of a payload. Its additions: how an order fills, and the facts about fees that markets state, chosen
+/// sets, places in queues, rehearsals and cuts of order facts.
+pub const VERSION: u16 = 5;
 
 /// The first format.
 pub const VERSION_FIRST: u16 = 1;
@@ -24,6 +24,10 @@ pub const VERSION_RESTORED: u16 = 2;
 /// Format of a payload with the fact that the clock was set back, which is alone in its record; builds without that
 /// fact refuse the record by this number.
 pub const VERSION_SET_BACK: u16 = 3;
+
+/// The format before the newest. Its additions to the first: the hash of a signed order, the recording's time of a fill,
+/// and the facts about back-tests, billing, alerts, cuts of the history and prefixes of ids.
+pub const VERSION_FOURTH: u16 = 4;
 
 /// A type of facts: about users or about markets. `mutation/earlier.rs` has their layouts in earlier formats.
 pub trait Fact: Encodable {

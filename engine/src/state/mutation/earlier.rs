@@ -5,7 +5,7 @@
 //! in it. In the other direction, for a process that writes the previous format, nothing is lost either: fields that
 //! the format lacks are then not decided ([`crate::format`]).
 
-use super::codec::{Fact, VERSION, VERSION_FIRST, VERSION_RESTORED, VERSION_SET_BACK, number_of};
+use super::codec::{Fact, VERSION, VERSION_FIRST, VERSION_FOURTH, VERSION_RESTORED, VERSION_SET_BACK, number_of};
 use super::{Mutation, fact};
 use crate::bytes::{CodecError, read, write};
 use crate::market::mutation::MarketMutation;
@@ -16,10 +16,12 @@ const ORDER_FILLED: u32 = 9;
 const _: () = assert!(matches!(Mutation::KINDS[ORDER_PLACED as usize].name.as_bytes(), b"OrderPlaced"));
 const _: () = assert!(matches!(Mutation::KINDS[ORDER_FILLED as usize].name.as_bytes(), b"OrderFilled"));
 
-/// Number of the first fact that only the newest format has: those about back-tests and billing. They are not decided
-/// while a process writes an earlier format.
-const FIRST_OF_NEWEST: u32 = 23;
-const _: () = assert!(matches!(Mutation::KINDS[FIRST_OF_NEWEST as usize].name.as_bytes(), b"BacktestCreated"));
+/// Numbers of the first facts that the formats before do not have. They are not decided while a process writes an earlier
+/// format.
+const FIRST_OF_FOURTH: u32 = 23;
+const FIRST_OF_NEWEST: u32 = 47;
+const _: () = assert!(matches!(Mutation::KINDS[FIRST_OF_FOURTH as usize].name.as_bytes(), b"BacktestCreated"));
+const _: () = assert!(matches!(Mutation::KINDS[FIRST_OF_NEWEST as usize].name.as_bytes(), b"FillCharged"));
 
 /// Declares a struct as in an earlier format: its fields, then the later ones with their absent values.
 macro_rules! earlier {
@@ -72,7 +74,7 @@ pub(super) mod first {
             quality: Quality,
             rounded_from: Option<String>,
         }
-        later { order_hash: None }
+        later { order_hash: None, fill: None }
     }
 
     earlier! {
@@ -102,14 +104,55 @@ pub(super) mod first {
     }
 }
 
+/// Format 4: orders that do not say how they fill.
+pub(super) mod fourth {
+    use crate::amount::{Bps, Cash, Price, Qty};
+    use crate::fact;
+    use crate::id::{InstrumentId, KeyId, OrderId, WalletId};
+    use crate::order::{EntryRoute, OrderType, Quality, Side, TimeInForce};
+    use crate::time::Timestamp;
+
+    earlier! {
+        OrderTerms of crate::order::OrderTerms {
+            wallet: WalletId,
+            key: KeyId,
+            instrument: InstrumentId,
+            side: Side,
+            order_type: OrderType,
+            time_in_force: TimeInForce,
+            limit: Price,
+            quantity: Qty,
+            amount: Option<Cash>,
+            expiration: Option<Timestamp>,
+            post_only: bool,
+            client_order_id: Option<String>,
+            route: EntryRoute,
+            fee_rate: Bps,
+            marketable: bool,
+            quality: Quality,
+            rounded_from: Option<String>,
+            order_hash: Option<[u8; 32]>,
+        }
+        later { fill: None }
+    }
+
+    earlier! {
+        OrderPlaced of fact::OrderPlaced { order: OrderId, terms: OrderTerms, counted: bool, at: Timestamp }
+        later {}
+    }
+}
+
 impl Fact for Mutation {
-    fn write_earlier(&self, _version: u16, out: &mut Vec<u8>) {
+    fn write_earlier(&self, version: u16, out: &mut Vec<u8>) {
         match self {
             Mutation::OrderPlaced(placed) => {
                 write(&ORDER_PLACED, out);
-                write(&first::OrderPlaced::from(placed.clone()), out);
+                match version {
+                    VERSION_FOURTH => write(&fourth::OrderPlaced::from(placed.clone()), out),
+                    _ => write(&first::OrderPlaced::from(placed.clone()), out),
+                }
             }
-            Mutation::OrderFilled(filled) => {
+            Mutation::OrderFilled(filled) if version < VERSION_FOURTH => {
                 write(&ORDER_FILLED, out);
                 write(&first::OrderFilled::from(filled.clone()), out);
             }
@@ -117,19 +160,23 @@ impl Fact for Mutation {
         }
     }
 
-    fn read_earlier(_version: u16, input: &mut &[u8]) -> Result<Mutation, CodecError> {
+    fn read_earlier(version: u16, input: &mut &[u8]) -> Result<Mutation, CodecError> {
         match number_of(input)? {
             (ORDER_PLACED, rest) => {
                 *input = rest;
-                let earlier: first::OrderPlaced = read(input)?;
-                Ok(fact::OrderPlaced::from(earlier).into())
+                let placed: fact::OrderPlaced = match version {
+                    VERSION_FOURTH => read::<fourth::OrderPlaced>(input)?.into(),
+                    _ => read::<first::OrderPlaced>(input)?.into(),
+                };
+                Ok(placed.into())
             }
-            (ORDER_FILLED, rest) => {
+            (ORDER_FILLED, rest) if version < VERSION_FOURTH => {
                 *input = rest;
                 let earlier: first::OrderFilled = read(input)?;
                 Ok(fact::OrderFilled::from(earlier).into())
             }
             (FIRST_OF_NEWEST.., _) => Err(CodecError::Variant),
+            (FIRST_OF_FOURTH.., _) if version < VERSION_FOURTH => Err(CodecError::Variant),
             _ => read(input),
         }
     }
@@ -140,13 +187,14 @@ impl Fact for MarketMutation {
         write(self, out);
     }
 
-    /// Three facts came with a format; no build wrote them in an earlier one.
+    /// Five facts came with a format; no build wrote them in an earlier one.
     fn read_earlier(version: u16, input: &mut &[u8]) -> Result<MarketMutation, CodecError> {
         let fact = read(input)?;
         let first = match fact {
             MarketMutation::Restored(_) => VERSION_RESTORED,
             MarketMutation::ClockSetBack(_) => VERSION_SET_BACK,
-            MarketMutation::HistoryCut(_) => VERSION,
+            MarketMutation::HistoryCut(_) => VERSION_FOURTH,
+            MarketMutation::FeeScheduleChanged(_) | MarketMutation::AddressDeclared(_) => VERSION,
             _ => VERSION_FIRST,
         };
         if version < first { Err(CodecError::Variant) } else { Ok(fact) }

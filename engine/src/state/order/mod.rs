@@ -10,6 +10,7 @@ pub(crate) mod text;
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::describe::record;
 use crate::id::{InstrumentId, KeyId, WalletId};
+use crate::realism::FillTerms;
 use crate::time::Timestamp;
 use wincode::{SchemaRead, SchemaWrite};
 
@@ -137,6 +138,8 @@ record! {
         pub rounded_from: Option<String>,
         /// EIP-712 hash of a signed order: its id in the strict dialect. Unique among the orders of a user.
         pub order_hash: Option<[u8; 32]>,
+        /// How it fills; absent: as the set `kind` says by default.
+        pub fill: Option<FillTerms>,
     }
 }
 
@@ -190,6 +193,7 @@ impl OrderTerms {
             quality: Quality::default(),
             rounded_from: None,
             order_hash: None,
+            fill: None,
         }
     }
 }

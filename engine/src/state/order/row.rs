@@ -10,8 +10,10 @@ use super::{
 };
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::fact;
+use crate::fee::FeeSource;
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::packed::{bits, has};
+use crate::realism::{FillModel, FillTerms};
 use crate::time::Timestamp;
 use crate::user::shared_rows::{Block, SharedRow, SharedRows};
 use std::sync::Arc;
@@ -67,6 +69,7 @@ pub(crate) struct Rare {
 struct Rarest {
     rounded_from: Option<Text>,
     order_hash: Option<[u8; 32]>,
+    fill: Option<FillTerms>,
 }
 
 /// Optional shares in eight bytes; the largest number stands for no value.
@@ -121,8 +124,12 @@ impl Terms {
         let rare = Rare {
             fillable: Fillable::of(quality.fillable),
             client_order_id: terms.client_order_id.as_deref().map(Text::new),
-            rarest: Rarest { rounded_from: terms.rounded_from.as_deref().map(Text::new), order_hash: terms.order_hash }
-                .boxed(),
+            rarest: Rarest {
+                rounded_from: terms.rounded_from.as_deref().map(Text::new),
+                order_hash: terms.order_hash,
+                fill: terms.fill,
+            }
+            .boxed(),
         };
         let (rare_block, rare_at) = parts((rare != Rare::NONE).then(|| rares.push(rare)));
         Terms {
@@ -187,6 +194,16 @@ impl Terms {
         self.rare()?.rarest.as_ref()?.order_hash.as_ref()
     }
 
+    /// How it fills, where its terms say it ([`crate::rules::Rules::fill_of`]).
+    pub fn fill(&self) -> Option<FillTerms> {
+        self.rare()?.rarest.as_ref()?.fill
+    }
+
+    /// Its fill model.
+    pub fn fill_model(&self) -> FillModel {
+        self.fill().unwrap_or_default().model
+    }
+
     /// Figures of the moment of placement.
     pub fn quality(&self) -> Quality {
         Quality {
@@ -223,6 +240,7 @@ impl Terms {
             quality: self.quality(),
             rounded_from: self.rounded_from().map(str::to_owned),
             order_hash: self.order_hash().copied(),
+            fill: self.fill(),
         }
     }
 }
@@ -426,16 +444,29 @@ pub struct Fill {
     pub at: Timestamp,
     /// The recording's time; zero if server time is the venue's.
     venue_at: Timestamp,
-    /// 0 for a maker fill.
+    /// 0 for a maker that pays nothing.
     pub fee_rate: Bps,
     quote_age_ms: Figure,
     /// Row of the previous fill of the same order, or [`NO_FILL`].
     pub(crate) before: u32,
     pub liquidity: Liquidity,
     pub source: PriceSource,
+    /// Its fee is by the schedule of its market.
+    pub(crate) by_schedule: bool,
 }
 
 impl Fill {
+    /// What decided its fee.
+    pub fn fee_source(&self) -> FeeSource {
+        if self.by_schedule { FeeSource::MarketSchedule } else { FeeSource::of_table(self.charged_rate()) }
+    }
+
+    /// The rate that it was charged: that of a maker counts only if a schedule charges makers.
+    pub fn charged_rate(&self) -> Bps {
+        let is_free = self.liquidity == Liquidity::Maker && !self.by_schedule;
+        if is_free { Bps(0) } else { self.fee_rate }
+    }
+
     /// The recording's time, if a recording drives the venue's clock.
     pub fn venue_at(&self) -> Option<Timestamp> {
         moment(self.venue_at)
@@ -463,6 +494,7 @@ impl Fill {
             before,
             liquidity: filled.liquidity,
             source: filled.source,
+            by_schedule: false,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::idempotency::After;
 use super::indexes::Indexes;
 use super::position::Position;
 use super::trading::Trading;
-use super::{ApiKey, Grant, Prefix, Safeguard, User, Wallet, WalletRare, ledger, safeguard};
+use super::{ApiKey, Grant, Prefix, QueueNote, Safeguard, User, Wallet, WalletRare, ledger, safeguard};
 use crate::amount::{Cash, Qty};
 use crate::fact;
 use crate::id::{InstrumentId, KeyId, OrderId, WalletId};
@@ -104,7 +104,7 @@ impl User {
                 self.watch(indexes);
             }
             Mutation::BoughtResetUsed(fact::BoughtResetUsed { wallet, baseline, at }) => {
-                self.restart(*wallet, *baseline);
+                self.restart(*wallet, *baseline, indexes);
                 self.note_bought_reset(*at);
                 self.watch(indexes);
             }
@@ -123,8 +123,25 @@ impl User {
                 self.extend_numbers(*prefix);
                 indexes.prefix_granted(self.id, *prefix);
             }
+            Mutation::FillCharged(fact::FillCharged { trade, schedule: _, rounding: _, at: _ }) => {
+                let number = self.number_of(trade.0).expect("a fill that is charged is the user's");
+                let trading = self.trading_mut();
+                let charged = trading.fill_at(number).map(|(row, _)| row);
+                trading.fills[charged.expect("a fill that is charged is there")].by_schedule = true;
+            }
+            Mutation::RebateAccrued(accrued) => self.earn_rebate(accrued, indexes),
+            Mutation::RebatePaid(paid) => {
+                self.pay_rebate(paid, indexes);
+                self.watch(indexes);
+            }
             // They change nothing: only their alerts are raised.
             Mutation::DailyLimitReached(_) | Mutation::NoticeRaised(_) => {}
+            // It is read from the log.
+            Mutation::StrictFound(_) => {}
+            Mutation::OrderFactsCut(fact::OrderFactsCut { upto, at: _ }) => {
+                let kept = self.order_facts.saturating_sub(*upto);
+                self.trading_mut().facts.keep_newest(usize::try_from(kept).unwrap_or(usize::MAX));
+            }
 
             Mutation::KeyUsed(fact::KeyUsed { key, at }) => self.key_mut(*key).last_used_at = Some(*at).into(),
             Mutation::KeyIssued(fact::KeyIssued {
@@ -158,6 +175,18 @@ impl User {
                 );
             }
             Mutation::KeyRenamed(fact::KeyRenamed { key, name, at: _ }) => self.key_mut(*key).name = boxed(name),
+            Mutation::KeyRealismSet(fact::KeyRealismSet { key, set, at: _ }) => {
+                assert!(self.key(*key).is_some(), "a key with a set was issued: key {key}");
+                self.trading_mut().change_realism(|realism| realism.choose(*key, set.as_deref()));
+            }
+            Mutation::QueueNoted(fact::QueueNoted { order, ahead, confidence, at, venue_at }) => {
+                let trading = self.trading_mut();
+                let row = trading.order_row(*order).expect("an order in a queue was placed");
+                assert!(trading.orders[row].resting, "an order in a queue rests: order {order}");
+                let (order, ahead, confidence, at) = (*order, *ahead, *confidence, *at);
+                let note = QueueNote { order, ahead, confidence, at, venue_at: (*venue_at).into() };
+                trading.change_realism(|realism| realism.note(note));
+            }
             Mutation::KeyExpiring(fact::KeyExpiring { key, expires_at, replaced_by: _, at: _ }) => {
                 self.key_mut(*key).expires_at = Some(*expires_at).into();
             }
@@ -188,9 +217,10 @@ impl User {
                 let archived = wallet_mut(&mut self.wallets, *wallet);
                 assert!(archived.reserved == Cash::ZERO, "a wallet is empty before it is archived: wallet {wallet}");
                 archived.set_rare(WalletRare { archived_at: Some(*at), ..archived.rare() });
+                self.drop_rebates(*wallet, indexes);
             }
             Mutation::WalletReset(fact::WalletReset { wallet, baseline, at }) => {
-                self.restart(*wallet, *baseline);
+                self.restart(*wallet, *baseline, indexes);
                 self.trading_mut().push_reset(*wallet, *at);
                 self.watch(indexes);
             }
@@ -246,8 +276,9 @@ impl User {
     }
 
     /// The next generation of a wallet without orders and positions.
-    fn restart(&mut self, wallet: WalletId, baseline: Cash) {
+    fn restart(&mut self, wallet: WalletId, baseline: Cash, indexes: &mut Indexes) {
         self.keep_opening(wallet);
+        self.drop_rebates(wallet, indexes);
         let reset = wallet_mut(&mut self.wallets, wallet);
         assert!(reset.reserved == Cash::ZERO, "a wallet is empty before it is reset: wallet {wallet}");
         ledger::post(reset, &ledger::restart(reset.cash, baseline));
@@ -289,6 +320,7 @@ impl User {
             indexes.resting.remove(order);
             order.awaiting_book = false;
             trading.open.remove(row as u32);
+            trading.drop_queue_note(fact.order);
         }
         trading.push_fill(Fill::of(fact, fill_before), wallet);
         indexes.rows.fills += 1;
@@ -362,7 +394,9 @@ impl User {
         order.close(reason, at);
         if std::mem::replace(&mut order.resting, false) {
             indexes.resting.remove(order);
+            let id = order.id;
             trading.open.remove(row as u32);
+            trading.drop_queue_note(id);
         }
         if !qty.is_zero() {
             move_reserved(trading, wallet, instrument, qty, Qty::ZERO);

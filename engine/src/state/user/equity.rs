@@ -157,6 +157,7 @@ impl User {
             || trading.resets.last().is_some_and(|(_, at)| *at >= moment)
             || trading.positions.iter().any(|position| position.closed_at.is_some_and(|at| at >= moment))
             || self.billed_since(moment)
+            || self.paid_rebates_since(moment)
     }
 
     /// The total of these wallets at each full hour from `first` to `last`, both included; hours before the first of

@@ -133,6 +133,17 @@ impl Facts {
         self.add(Packed::of(fact));
     }
 
+    /// Drops all but the newest `count`, and the memory that they had.
+    pub fn keep_newest(&mut self, count: usize) {
+        let dropped = self.low.len().saturating_sub(count);
+        self.low.drain(..dropped);
+        self.low.shrink_to_fit();
+        if let Some(high) = &mut self.high {
+            high.0.drain(..dropped);
+            high.0.shrink_to_fit();
+        }
+    }
+
     #[inline]
     fn add(&mut self, fact: Packed) {
         let (low, above) = fact.parts();
@@ -215,6 +226,25 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_facts_stay() {
+        let mut cases = 0;
+        for above in [0, 1_u32 << 29] {
+            for (count, kept) in [(0, 0), (5, 0), (5, 3), (5, 5), (5, 9), (FACTS_KEPT, 1)] {
+                let mut facts = Facts::new();
+                (0..count as u32).for_each(|order| facts.push(Fact::Closed { order: above + order }));
+                facts.keep_newest(kept);
+                let there: Vec<_> = (0..facts.len()).map(|at| facts.get(at).expect("there").number()).collect();
+                let expected: Vec<_> = (count.saturating_sub(kept)..count).map(|order| above + order as u32).collect();
+                assert_eq!(there, expected, "{kept} of {count}");
+                facts.push(Fact::Placed { order: 7 });
+                assert_eq!(facts.get(facts.len() - 1), Some(Fact::Placed { order: 7 }));
+                cases += 1;
+            }
+        }
+        println!("facts that stay: {cases} cases");
+    }
 
     #[test]
     fn the_newest_are_retained() {

@@ -6,7 +6,7 @@ use super::sorted::Sorted;
 use super::{RowCounts, Safeguard, User};
 use crate::id::{InstrumentId, PositionId, UserId};
 use crate::order::resting::{Resting, Standing};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, UtcDay};
 use ahash::AHashMap;
 use std::collections::BTreeSet;
 
@@ -25,6 +25,8 @@ pub(crate) struct Indexes {
     /// Users that may need a point at the next hour: with an open position, or with cash that moved since their last
     /// point.
     pub watched: BTreeSet<UserId>,
+    /// Users that are to be paid rebates, by the first day on which they are.
+    pub rebates: BTreeSet<(UtcDay, UserId)>,
     /// Users with remembered requests in memory, by the moment at which the order of the oldest was placed.
     pub remembering: BTreeSet<(Timestamp, UserId)>,
     /// Counts of rows in memory.
@@ -108,6 +110,7 @@ impl Indexes {
             self.watched.insert(user.id);
         }
         self.remembering.extend(user.trading().oldest_request().map(|at| (at, user.id)));
+        self.rebates.extend(user.rebates_due_day().map(|day| (day, user.id)));
     }
 
     /// Removes a user.
@@ -128,6 +131,9 @@ impl Indexes {
         self.watched.remove(&user.id);
         if let Some(at) = user.trading().oldest_request() {
             self.remembering.remove(&(at, user.id));
+        }
+        if let Some(day) = user.rebates_due_day() {
+            self.rebates.remove(&(day, user.id));
         }
     }
 }

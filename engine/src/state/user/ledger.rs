@@ -6,6 +6,7 @@
 //! ```text
 //!            Opening ──baseline──► Available ◄──reserve/release──► Reserved
 //!           Payments ◄──deposit──►  │   ▲
+//!       MakerRebates ───rebate───►  │   ▲
 //!                                   │   ▲
 //!                         fee       │   │ notional of a SELL, payout
 //!              Fees ◄───────────────┤   │
@@ -32,6 +33,8 @@ pub enum Account {
     Opening,
     /// The source of bought cash, and where a refund returns it.
     Payments,
+    /// The source of what makers get back of fees.
+    MakerRebates,
 }
 
 /// One movement of `amount`, never negative, from `from` to `to`.
@@ -61,6 +64,11 @@ pub fn deposit(amount: Cash) -> [Posting; 1] {
 /// A refund takes cash back.
 pub fn withdrawal(amount: Cash) -> [Posting; 1] {
     [Posting { from: Account::Available, to: Account::Payments, amount }]
+}
+
+/// A maker is paid its rebates.
+pub fn maker_rebate(amount: Cash) -> [Posting; 1] {
+    [Posting { from: Account::MakerRebates, to: Account::Available, amount }]
 }
 
 /// The reservation of an order changes.
@@ -102,7 +110,7 @@ pub(crate) fn post(wallet: &mut Wallet, postings: &[Posting]) {
                 wallet.cash -= posting.amount;
                 wallet.reserved -= posting.amount;
             }
-            Account::Fees | Account::Market | Account::Opening | Account::Payments => {}
+            Account::Fees | Account::Market | Account::Opening | Account::Payments | Account::MakerRebates => {}
         }
         match posting.to {
             Account::Available => wallet.cash += posting.amount,
@@ -110,7 +118,7 @@ pub(crate) fn post(wallet: &mut Wallet, postings: &[Posting]) {
                 wallet.cash += posting.amount;
                 wallet.reserved += posting.amount;
             }
-            Account::Fees | Account::Market | Account::Opening | Account::Payments => {}
+            Account::Fees | Account::Market | Account::Opening | Account::Payments | Account::MakerRebates => {}
         }
     }
     assert!(
@@ -153,6 +161,8 @@ mod tests {
             (payout(Cash(23)).to_vec(), 100, 0),
             (deposit(Cash(50)).to_vec(), 150, 0),
             (withdrawal(Cash(50)).to_vec(), 100, 0),
+            (maker_rebate(Cash(7)).to_vec(), 107, 0),
+            (withdrawal(Cash(7)).to_vec(), 100, 0),
             (restart(Cash(100), Cash(70)).to_vec(), 70, 0),
         ] {
             post(&mut after, &postings);

@@ -27,6 +27,8 @@ mod points;
 pub mod position;
 pub(crate) mod prefixes;
 pub mod quota;
+pub mod realism;
+pub mod rebates;
 pub mod rows;
 pub mod safeguard;
 #[cfg(test)]
@@ -58,6 +60,8 @@ pub use idempotency::{FirstAnswer, Remembered};
 pub use key::{ApiKey, Grant, Permissions, Prefix, Tier};
 pub use position::{Position, Settlement};
 pub use quota::Quota;
+pub use realism::QueueNote;
+pub use rebates::Rebates;
 pub use safeguard::Safeguard;
 pub use users::Users;
 pub use wallet::{Wallet, WalletKind, WalletRare};
@@ -198,6 +202,11 @@ impl User {
         self.order_facts + 1 - self.trading().facts.len() as u64
     }
 
+    /// Count of retained order facts.
+    pub(crate) fn order_facts_kept(&self) -> usize {
+        self.trading().facts.len()
+    }
+
     /// Whether the newest order fact is a fill of an order that rested before.
     pub(crate) fn last_fill_was_resting(&self) -> bool {
         let facts = &self.trading().facts;
@@ -273,6 +282,22 @@ impl User {
     /// ([`crate::rules::Rules::ids_since`]).
     pub fn remembered(&self, client_order_id: &str, since: Timestamp) -> Option<&Remembered> {
         self.trading().remembered(client_order_id, since)
+    }
+
+    /// The name of the set of realism that was chosen for a key.
+    #[inline]
+    pub fn realism_of(&self, key: KeyId) -> Option<&str> {
+        self.trading().realism.as_ref()?.set_of(key)
+    }
+
+    /// The keys with a chosen set of realism, and its name.
+    pub fn realism_choices(&self) -> impl Iterator<Item = (KeyId, &str)> + '_ {
+        self.trading().realism.iter().flat_map(|realism| realism.choices())
+    }
+
+    /// The last journaled place of a resting order in the queue of its level.
+    pub fn queue_note(&self, order: OrderId) -> Option<&QueueNote> {
+        self.trading().realism.as_ref()?.note_of(order)
     }
 
     /// Armed heartbeats, in the order of arming.

@@ -49,6 +49,7 @@ pub(crate) struct Undone {
 struct Holdings {
     wallet: WalletId,
     available: Cash,
+    /// Its last reset or payment of rebates.
     reset_at: Option<Timestamp>,
     /// Deposits and refunds.
     moves: Vec<(Timestamp, Cash)>,
@@ -76,10 +77,10 @@ impl User {
     /// later count, whether or not older requests are still in memory.
     ///
     /// It cannot be computed if the order has no client order id that counts, and 4,096 order facts of the user are newer
-    /// than its placement, or the user has had more than 4,096 positions, its wallet was reset since, or a deposit or a
-    /// refund is of the same moment. Two amounts are missing from the rows and count as available: the taker fee that a
-    /// BUY without a live book reserved until its first book made it a maker, and a payout that the shard made in the
-    /// same turn as the placement.
+    /// than its placement, or the user has had more than 4,096 positions, its wallet was reset or paid rebates since, or a
+    /// deposit or a refund is of the same moment. Two amounts are missing from the rows and count as available: the fee
+    /// that a resting BUY reserved, as a taker until its first book made it a maker, or as a maker that pays, and a payout
+    /// that the shard made in the same turn as the placement.
     pub(crate) fn available_at_placement(&self, order: &Order, ids_since: Timestamp) -> AtPlacement {
         if let Some(known) = self.request_of(order.id).filter(|_| order.created_at >= ids_since) {
             return AtPlacement::Known(Some(known.first.available));
@@ -133,10 +134,11 @@ impl User {
     }
 
     fn holdings(&self, wallet: WalletId, available: Cash) -> Holdings {
+        let rebated_at = self.wallet(wallet).map(|wallet| wallet.rebates().paid_at).filter(|at| *at != Timestamp(0));
         Holdings {
             wallet,
             available,
-            reset_at: self.resets(wallet).chain(self.bought_resets(wallet)).max(),
+            reset_at: self.resets(wallet).chain(self.bought_resets(wallet)).chain(rebated_at).max(),
             moves: self.cash_moves(wallet).collect(),
             paid: Vec::new(),
         }

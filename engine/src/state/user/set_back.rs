@@ -47,6 +47,9 @@ impl User {
             alerts.set_back(at);
         }
         trading.set_tallies_back(at);
+        if let Some(realism) = &mut trading.realism {
+            realism.set_back(at);
+        }
         trading.equity.iter_mut().for_each(|equity| equity.set_back(at.hour()));
         trading.resets.iter_mut().for_each(|(_, reset_at)| *reset_at = (*reset_at).min(at));
     }
@@ -57,6 +60,11 @@ impl Wallet {
         self.created_at = self.created_at.min(at);
         if let Some(archived_at) = self.archived_at().filter(|archived_at| *archived_at > at) {
             self.set_rare(WalletRare { archived_at: Some(archived_at.min(at)), ..self.rare() });
+        }
+        let mut rebates = self.rebates();
+        rebates.set_back(at);
+        if rebates != self.rebates() {
+            self.set_rebates(rebates);
         }
     }
 }

@@ -9,6 +9,7 @@ use super::facts::Facts;
 use super::idempotency::{Remembered, Requests};
 use super::position::Position;
 use super::prefixes::Prefixes;
+use super::realism::Realism;
 use super::rows::{Numbers, Rows};
 use super::safeguard::Safeguard;
 use super::signed::Signed;
@@ -38,6 +39,8 @@ pub(crate) struct Trading {
     pub resets: Vec<(WalletId, Timestamp)>,
     pub backtests: Option<Box<Backtests>>,
     pub alerts: Option<Box<Alerts>>,
+    /// Chosen sets, and places in queues; `None` without any.
+    pub realism: Option<Box<Realism>>,
     /// The newest order facts.
     pub facts: Facts,
     /// What is known of rows that have left memory.
@@ -91,6 +94,7 @@ pub(crate) static NOTHING: Trading = Trading {
     resets: Vec::new(),
     backtests: None,
     alerts: None,
+    realism: None,
     facts: Facts::new(),
     departed: None,
     prefixes: Prefixes::new(),
@@ -259,6 +263,20 @@ impl Trading {
         &mut self.equity[at]
     }
 
+    /// Changes what is known of sets and queues.
+    pub fn change_realism(&mut self, change: impl FnOnce(&mut Realism)) {
+        let mut realism = self.realism.take().unwrap_or_default();
+        change(&mut realism);
+        self.realism = Some(realism).filter(|realism| !realism.is_empty());
+    }
+
+    /// An order has ended, and with it its place in a queue.
+    pub fn drop_queue_note(&mut self, order: OrderId) {
+        if self.realism.is_some() {
+            self.change_realism(|realism| realism.drop_note(order));
+        }
+    }
+
     /// Records a reset of a wallet.
     pub fn push_reset(&mut self, wallet: WalletId, at: Timestamp) {
         self.resets.push((wallet, at));
@@ -303,8 +321,8 @@ impl Trading {
     pub fn is_empty(&self) -> bool {
         let traded = !self.orders.is_empty() || !self.positions.is_empty() || self.departed.is_some();
         let noted = !self.safeguards.is_empty() || !self.equity.is_empty() || !self.resets.is_empty();
-        let kept = self.backtests.is_some() || self.alerts.is_some() || !self.prefixes.granted().is_empty();
-        !traded && !noted && !kept
+        let kept = self.backtests.is_some() || self.alerts.is_some() || self.realism.is_some();
+        !traded && !noted && !kept && self.prefixes.granted().is_empty()
     }
 
     /// Derives the indexes of rows from a snapshot.

@@ -264,6 +264,11 @@ impl Users {
         }
     }
 
+    /// A user that is to be paid rebates on a day.
+    pub(crate) fn rebated_on(&self, day: UtcDay) -> Option<UserId> {
+        self.indexes.rebates.first().filter(|(due, _)| *due <= day).map(|(_, owner)| *owner)
+    }
+
     /// Heartbeats that have lapsed at `now`, earliest first.
     pub fn lapsed(&self, now: Timestamp) -> impl Iterator<Item = (UserId, &str)> + '_ {
         let due = self.indexes.lapses.iter().take_while(move |(at, ..)| *at <= now);
@@ -338,9 +343,11 @@ impl Users {
                 };
             }
         }
-        // The only index that is ordered by these times.
+        // The only indexes that are ordered by these times.
         let oldest = |user: &User| user.trading().oldest_request().map(|at| (at, user.id));
         self.indexes.remembering = self.users.values().filter_map(|user| oldest(user)).collect();
+        let due = |user: &User| user.rebates_due_day().map(|day| (day, user.id));
+        self.indexes.rebates = self.users.values().filter_map(|user| due(user)).collect();
     }
 
     /// Checks all invariants of money, shares and indexes over all users: for snapshots and the simulator. Returns the
@@ -394,6 +401,10 @@ impl Users {
         let remembering = &self.indexes.remembering;
         if oldest().count() != remembering.len() || !oldest().all(|entry| remembering.contains(&entry)) {
             return Err("users are indexed by their oldest remembered requests".to_owned());
+        }
+        let due = || self.users.values().filter_map(|user| Some((user.rebates_due_day()?, user.id)));
+        if due().count() != self.indexes.rebates.len() || !due().all(|entry| self.indexes.rebates.contains(&entry)) {
+            return Err("users are indexed by the day on which they are paid rebates".to_owned());
         }
         let indexed = self.indexes.holders.values().map(|holders| holders.len()).sum::<usize>();
         if !listed || (!is_unlisted && resting != self.resting().len()) || held != indexed {

@@ -1,5 +1,6 @@
 //! A wallet: cash and its reserved part. Its positions are the user's positions with its id.
 
+use super::rebates::Rebates;
 use crate::amount::Cash;
 use crate::bytes::{Bytes, CodecError, leaf};
 use crate::id::WalletId;
@@ -25,7 +26,7 @@ pub struct Wallet {
     pub kind: WalletKind,
     /// Cash at creation or at the last reset.
     pub baseline: Cash,
-    /// Opening baseline ± fills ± fees + payouts + deposits.
+    /// Opening baseline ± fills ± fees + payouts + deposits + rebates.
     pub cash: Cash,
     /// Σ of the reservations of its open BUY orders.
     pub reserved: Cash,
@@ -46,16 +47,19 @@ pub struct WalletRare {
     pub archived_at: Option<Timestamp>,
     /// Cash that was bought for it, less what refunds took back.
     pub deposits: Cash,
+    /// What it has earned as a maker in this generation.
+    pub rebates: Rebates,
 }
 
 /// Bits of the last byte before the rare fields.
 const IS_ARCHIVED: u8 = 1;
 const HAS_DEPOSITS: u8 = 2;
+const HAS_REBATES: u8 = 4;
 
 impl Bytes for Wallet {
     fn put(&self, out: &mut Vec<u8>) {
         let Wallet { id, kind, baseline, cash, reserved, generation, created_at, rare: _ } = self;
-        let WalletRare { label, parent, archived_at, deposits } = &self.rare();
+        let WalletRare { label, parent, archived_at, deposits, rebates } = &self.rare();
         id.put(out);
         kind.put(out);
         label.put(out);
@@ -65,15 +69,20 @@ impl Bytes for Wallet {
         generation.put(out);
         parent.put(out);
         created_at.put(out);
-        // As an optional time, whose byte has a second bit for a field that few wallets have.
+        // As an optional time, whose byte has a bit for each field that few wallets have.
         let has_deposits = *deposits != Cash::ZERO;
+        let has_rebates = *rebates != Rebates::default();
         let bit = |is_set, bit| if is_set { bit } else { 0 };
-        out.push(bit(archived_at.is_some(), IS_ARCHIVED) | bit(has_deposits, HAS_DEPOSITS));
+        let shown = bit(has_deposits, HAS_DEPOSITS) | bit(has_rebates, HAS_REBATES);
+        out.push(bit(archived_at.is_some(), IS_ARCHIVED) | shown);
         if let Some(at) = archived_at {
             at.put(out);
         }
         if has_deposits {
             deposits.put(out);
+        }
+        if has_rebates {
+            rebates.put(out);
         }
     }
 
@@ -84,12 +93,13 @@ impl Bytes for Wallet {
         let mut wallet = Wallet { cash, reserved, ..Wallet::new(id, kind, baseline, generation, created_at) };
         let (bits, rest) = input.split_first().ok_or(CodecError::Length)?;
         *input = rest;
-        if *bits > IS_ARCHIVED | HAS_DEPOSITS {
+        if *bits > IS_ARCHIVED | HAS_DEPOSITS | HAS_REBATES {
             return Err(CodecError::Variant);
         }
         let archived_at = if bits & IS_ARCHIVED != 0 { Some(Bytes::take(input)?) } else { None };
         let deposits = if bits & HAS_DEPOSITS != 0 { Bytes::take(input)? } else { Cash::ZERO };
-        wallet.set_rare(WalletRare { label, parent, archived_at, deposits });
+        let rebates = if bits & HAS_REBATES != 0 { Bytes::take(input)? } else { Rebates::default() };
+        wallet.set_rare(WalletRare { label, parent, archived_at, deposits, rebates });
         Ok(wallet)
     }
 }
@@ -131,6 +141,15 @@ impl Wallet {
 
     pub(crate) fn set_deposits(&mut self, deposits: Cash) {
         self.set_rare(WalletRare { deposits, ..self.rare() });
+    }
+
+    /// What it has earned as a maker in this generation (engine/docs/execution.md §5).
+    pub fn rebates(&self) -> Rebates {
+        self.rare.as_ref().map_or(Rebates::default(), |rare| rare.rebates)
+    }
+
+    pub(crate) fn set_rebates(&mut self, rebates: Rebates) {
+        self.set_rare(WalletRare { rebates, ..self.rare() });
     }
 
     /// What a result is measured from: the opening cash of its generation and the deposits.

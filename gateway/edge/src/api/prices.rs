@@ -174,7 +174,7 @@ record! {
         #[schemars(range(min = 0, max = BASE_FEE))]
         base_fee: u64 = 1_000, "The fee rate that clients write into a signed order; 0 in a market without fees.";
         #[schemars(range(min = 0, max = 10_000))]
-        fee_rate_bps: u32 = 400, "The rate of the market's category, in basis points.";
+        fee_rate_bps: u32 = 400, "The rate that a fill is charged now, in basis points.";
     }
 
     /// The market of a token.
@@ -284,7 +284,7 @@ fn neg_risk(call: &Call) -> Outcome {
 
 fn fee_rate(call: &Call) -> Outcome {
     let (_, cell) = token_of(call, "fee rate not found for market")?;
-    let bps = call.reads().rules.fees.rate(cell.listing.category).0;
+    let bps = call.reads().rules.fees.shown(cell).bps().0;
     Ok(Reply::json(&FeeRate { base_fee: base_fee(bps), fee_rate_bps: bps }))
 }
 

@@ -105,6 +105,10 @@ pub fn rejected(reject: &Reject, now: Timestamp) -> Refusal {
         Reject::NoAlertStore => {
             Refusal::new(Code::Http503, "While the server writes the previous format, alerts cannot be chosen.")
         }
+        Reject::UnknownRealism => Refusal::new(Code::ValidationFailed, "realism: is not a set of this server"),
+        Reject::NoRealismStore => {
+            Refusal::new(Code::Http503, "While the server writes the previous format, realism cannot be chosen.")
+        }
         Reject::KeyExpiring => Refusal::new(Code::InvalidRequest, "The key was rotated already and is expiring."),
         _ => refusal,
     }
@@ -172,6 +176,8 @@ mod tests {
             (Reject::TooManySafeguards, Code::InvalidRequest, "Too many heartbeats"),
             (Reject::WrongWalletKind, Code::InvalidRequest, "no such operation"),
             (Reject::KeyExpiring, Code::InvalidRequest, "rotated already"),
+            (Reject::UnknownRealism, Code::ValidationFailed, "not a set"),
+            (Reject::NoRealismStore, Code::Http503, "previous format"),
             (Reject::Busy, Code::ServerBusy, "busy"),
             (Reject::EndedFull, Code::ServerBusy, "history.hot_bytes_max"),
             (Reject::AboveShareCap { cap: Qty::from_shares(7) }, Code::ValidationFailed, "amount: is above 7 shares"),

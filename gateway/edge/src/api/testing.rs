@@ -263,6 +263,7 @@ impl Trader {
             position: user.open_position(order.terms.wallet, order.terms.instrument).cloned(),
             order,
             is_replay: false,
+            queue: None,
         }
     }
 }

@@ -177,6 +177,16 @@ codes! {
     Http426 = "HTTP_426", 426, No, Nothing, "Only WebSocket version 13 is supported.";
     Http415 = "HTTP_415", 415, No, Nothing, "The body must be application/json.";
     Http416 = "HTTP_416", 416, No, Nothing, "The range is beyond the end of the file.";
+
+    // Refusals of the rehearsal (gateway/docs/rehearsal.md §2).
+    OrderVersionMismatch = "ORDER_VERSION_MISMATCH", 400, No, Nothing, "The venue takes orders of the other generation.";
+    OwnerNotKey = "OWNER_NOT_KEY", 400, No, Nothing, "The owner of the order is not the key of the request.";
+    InvalidSignature = "INVALID_SIGNATURE", 400, No, Nothing, "The signature of the order is not that of its signer.";
+    SignerNotKey = "SIGNER_NOT_KEY", 400, No, Nothing, "The signer of the order is not the address of the key.";
+    MakerNotAllowed = "MAKER_NOT_ALLOWED", 400, No, Nothing, "The venue takes orders of new accounts from deposit wallets only.";
+    OrderDuplicated = "ORDER_DUPLICATED", 400, No, Nothing, "The same signed order was sent before.";
+    InvalidAmounts = "INVALID_AMOUNTS", 400, No, Nothing, "The amounts of the order have too many decimals.";
+    MarketableMin = "MARKETABLE_MIN", 400, No, Nothing, "A BUY that takes liquidity is below 1 USD.";
 }
 
 impl Code {
@@ -221,6 +231,7 @@ impl Code {
             Reject::InvalidTerms | Reject::GtdUnsupported | Reject::AboveShareCap { .. } => Code::ValidationFailed,
             Reject::IdempotencyKeyReuse => Code::IdempotencyKeyReuse,
             Reject::DuplicateClientOrderId => Code::DuplicateClientOrderId,
+            Reject::OrderHashKnown => Code::OrderDuplicated,
             Reject::DailyLimit { .. } => Code::FreeTierDailyLimit,
             Reject::InvalidQuantity => Code::InvalidQuantity,
             Reject::PostOnlyType => Code::InvalidPostOnlyOrderType,
@@ -253,6 +264,8 @@ impl Code {
             Reject::KeyNotFound => Code::KeyNotFound,
             Reject::SandboxLimit | Reject::MainResetsSpent | Reject::ResetNeedsPlan => Code::UpgradeRequired,
             Reject::ResetCoolsDown { .. } => Code::Http429,
+            Reject::UnknownRealism => Code::ValidationFailed,
+            Reject::NoRealismStore => Code::Http503,
             Reject::KeyExpiring
             | Reject::TooManySafeguards
             | Reject::WrongWalletKind

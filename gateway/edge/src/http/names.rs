@@ -20,6 +20,7 @@ pub struct Names {
     pub order_id: HeaderName,
     pub beta_cutoff: HeaderName,
     pub history_from: HeaderName,
+    pub strict: HeaderName,
     /// The six rate headers, each with its plain and its branded name.
     pub rate: [(HeaderName, HeaderName); 6],
     /// The same as starts of header lines.
@@ -62,6 +63,7 @@ impl Names {
             order_id: branded("Order-Id")?,
             beta_cutoff: HeaderName::from_static("x-api-beta-cutoff"),
             history_from: branded("History-From")?,
+            strict: branded("Strict")?,
             rate_lines: rate.each_ref().map(|(plain, branded)| Pair { plain: line(plain), branded: line(branded) }),
             number: NUMBERS.fetch_add(1, Relaxed),
             rate,

@@ -250,6 +250,9 @@ fn responses(route: &Route, served: &Served<'_>, components: &mut Components) ->
             written["headers"][served.names.history_from.as_str()] =
                 json!({"$ref": "#/components/headers/HistoryFrom"});
         }
+        if route.is_rehearsed && !answers.given.is_empty() {
+            written["headers"][served.names.strict.as_str()] = json!({"$ref": "#/components/headers/Strict"});
+        }
         (status.to_string(), written)
     });
     Value::Object(written.collect())
@@ -428,6 +431,10 @@ fn error_fields<const N: usize>(first: [(&str, Value); N]) -> Value {
             "supported_intervals": {
                 "type": "array", "items": {"type": "string"}, "description": "INVALID_INTERVAL: the supported intervals.",
             },
+            "rule": {"type": "string", "description": "The rule of the rehearsal that refused a signed order."},
+            "diagnosis": {
+                "type": ["string", "null"], "description": "With `rule`: what a closer look at the order showed.",
+            },
             "details": {"type": ["object", "null"], "description": "Only when asked for with the verbose header."},
             "request_id": {"type": "string", "description": "Only when asked for with the verbose header."},
     });
@@ -448,6 +455,11 @@ fn headers() -> Value {
             "description": "The first day, UTC, that answers about the past show, if the server no longer keeps what ended \
                             before. Also with `ORDER_NOT_FOUND`. Absent while nothing of the account is missing.",
             "schema": {"type": "string", "format": "date"},
+        },
+        "Strict": {
+            "description": "The rules of the rehearsal that found something in a signed order, with commas between them; \
+                            absent while the rehearsal is off, and without a finding.",
+            "schema": {"type": "string"},
         },
         "RetryAfter": {"description": "Seconds to wait.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
     })

@@ -133,6 +133,7 @@ pub(super) struct Parts {
     /// Bytes of the file that the asked range is beyond of.
     pub(super) range_beyond: Option<u64>,
     pub(super) closes_connection: bool,
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl From<Code> for Refusal {
@@ -151,6 +152,7 @@ impl From<Code> for Refusal {
             allow: None,
             range_beyond: None,
             closes_connection: false,
+            headers: Vec::new(),
         }))
     }
 }
@@ -267,6 +269,12 @@ impl Refusal {
         fields.extend_from_slice(name.as_bytes());
         fields.extend_from_slice(b"\":");
         write(fields);
+        self
+    }
+
+    /// Adds a header.
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Refusal {
+        self.0.headers.push((name, value));
         self
     }
 

@@ -381,6 +381,7 @@ impl ResponseHead<'_> {
             headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
             headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
+        headers.extend(parts.headers);
         if parts.closes_connection {
             headers.line(Name::Connection, "close");
         }

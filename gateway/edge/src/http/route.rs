@@ -44,6 +44,8 @@ pub struct Route {
     pub headless: bool,
     /// It answers about orders, fills or positions that may have ended: it says from when on these are shown.
     pub shows_history: bool,
+    /// It takes signed orders, which the rehearsal looks at: its answers may have the header of the rehearsal.
+    pub is_rehearsed: bool,
     /// Parameters of the query string, and headers that this route reads.
     pub params: &'static [Param],
     pub takes: Option<Takes>,
@@ -276,6 +278,7 @@ impl Route {
             cache: Cache::ByCredential,
             headless: false,
             shows_history: false,
+            is_rehearsed: false,
             params: &[],
             takes: None,
             gives: [None; 3],
@@ -346,6 +349,12 @@ impl Route {
     /// It answers about orders, fills or positions that may have ended.
     pub const fn shows_history(mut self) -> Route {
         self.shows_history = true;
+        self
+    }
+
+    /// It takes signed orders.
+    pub const fn is_rehearsed(mut self) -> Route {
+        self.is_rehearsed = true;
         self
     }
 

@@ -18,6 +18,8 @@ pub use connections::{Connections, Slot};
 use super::body::Body;
 use super::pipeline::respond;
 use crate::app::Edge;
+use crate::rehearsal::FLUSH_EVERY;
+use crate::settings::Rehearse;
 use drive::{drive, library};
 use fast_path::{Exchanges, FastPath};
 use host::moments::{Line, Moments};
@@ -63,6 +65,10 @@ pub async fn serve(
     let mut background = JoinSet::new();
     background.spawn_local(Rc::clone(&edge.write_batch).run());
     background.spawn_local(Rc::clone(&edge.last_used).run(edge.engine.clone()));
+    let rehearses = edge.app.front.settings.compat.rehearsal.mode != Rehearse::Off;
+    if rehearses {
+        background.spawn_local(flush_findings(Rc::clone(&edge)));
+    }
     let mut pause = ACCEPT_PAUSE;
     loop {
         tokio::select! {
@@ -96,7 +102,25 @@ pub async fn serve(
     let _ = tokio::time::timeout(drain, all).await;
     let left = serving.len();
     serving.shutdown().await;
+    if rehearses {
+        journal_findings(&edge, true);
+    }
     left
+}
+
+/// Journals findings that have waited into the next minute. Never returns.
+async fn flush_findings(edge: Rc<Edge>) {
+    loop {
+        tokio::time::sleep(FLUSH_EVERY).await;
+        journal_findings(&edge, false);
+    }
+}
+
+/// Journals findings of the rehearsal that wait for the next minute, or all that wait.
+fn journal_findings(edge: &Edge, all: bool) {
+    for (user, command) in edge.app.rehearsal.flush(edge.app.reads.clock.now(), all) {
+        edge.engine.tell(user, command);
+    }
 }
 
 /// Waits for the stop signal; a dropped sender counts as one.

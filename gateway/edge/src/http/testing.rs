@@ -263,6 +263,7 @@ impl World {
                 census: Default::default(),
             },
             published,
+            rehearsal: Arc::default(),
             billing,
             moments: None,
         };

@@ -40,6 +40,12 @@ impl Settings {
                 allowance: Allowance::Auto,
                 facade: false,
                 address_login: true,
+                rehearsal: Rehearsal {
+                    mode: Rehearse::Off,
+                    accounts: Accounts::Existing,
+                    allowances: Allowances::Granted,
+                    profile: Profile::Contract,
+                },
             },
             local: Some(Local { tier: Tier::Enterprise, balance: Cash::from_dollars(25_000) }),
             brand: Brand::default(),
@@ -69,6 +75,7 @@ impl Settings {
                 free_trade_since: engine::rules::Rules::default().free_trade_since,
                 beta_until: None,
                 readonly_contained: false,
+                realism_self_service: true,
             },
             access: Access { allowlist: Vec::new(), flagged: Vec::new(), disabled_keys: Vec::new() },
             export: Export { max_rows: 100_000 },
@@ -141,6 +148,18 @@ impl Settings {
                 ("flags", "allowlist_enabled") => flags.allowlist_enabled = flag(value),
                 ("flags", "cohort_cap") => flags.cohort_cap = number(value),
                 ("venue", "address_login") => compat.address_login = flag(value),
+                ("venue", "rehearse") => compat.rehearsal.mode = mode(text(value)),
+                ("venue", "accounts") => {
+                    compat.rehearsal.accounts = if text(value) == "new" { Accounts::New } else { Accounts::Existing };
+                }
+                ("venue", "allowances") => {
+                    compat.rehearsal.allowances =
+                        if text(value) == "declared" { Allowances::Declared } else { Allowances::Granted };
+                }
+                ("venue", "profile") => {
+                    let known = Profile::ALL.into_iter().find(|(name, _)| *name == text(value));
+                    compat.rehearsal.profile = known.expect("a profile").1;
+                }
                 ("limits", "public_ip_per_second") => limits.public_ip_per_second = number(value) as u32,
                 ("limits", "public_ip_per_minute") => limits.public_ip_per_minute = number(value) as u32,
                 ("limits", "callback_ip_per_second") => limits.callback_ip_per_second = number(value) as u32,
@@ -169,6 +188,15 @@ fn set_tiers(all: &mut Limits, values: &Value) {
             };
             *field = number(value) as u32;
         }
+    }
+}
+
+fn mode(word: &str) -> Rehearse {
+    match word {
+        "off" => Rehearse::Off,
+        "warn" => Rehearse::Warn,
+        "enforce" => Rehearse::Enforce,
+        other => panic!("{other} is not a mode of the rehearsal"),
     }
 }
 

@@ -68,7 +68,7 @@ impl BookListener for BookNews {
             return self.news.touched(market);
         }
         let mut change = Change::empty(market, self.news.next_number());
-        (change.ticks, change.tick, change.fee_rate) = (ticks, cell.tick(), self.news.fees.rate(cell.listing.category));
+        (change.ticks, change.tick, change.fee_rate) = (ticks, cell.tick(), self.news.fees.shown(cell).bps());
         change.version = books.version(cell.instrument(Outcome::First));
         let mut moved = Vec::with_capacity(2);
         for (outcome, update) in OUTCOMES.into_iter().zip(&touched) {

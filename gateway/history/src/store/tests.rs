@@ -360,3 +360,17 @@ fn a_copy_of_a_running_store_is_whole() {
     assert!(store_files(&place.path().join("none")).expect("no store").is_empty());
     println!("copies of a running store: {cases} cases");
 }
+
+/// A data directory that was removed under a running process does not come back.
+#[test]
+fn no_folder_is_made_above_the_store() {
+    let place = tempfile::tempdir().expect("a folder");
+    let data = place.path().join("data");
+    assert!(Store::open(&data.join("history"), CACHE_BYTES).is_err());
+    assert!(!data.exists());
+    fs::create_dir(&data).expect("room");
+    for turn in ["a new folder", "the same folder"] {
+        drop(Store::open(&data.join("history"), CACHE_BYTES).expect(turn));
+    }
+    println!("folders above the store: {} cases", 3);
+}

@@ -1,4 +1,4 @@
-//! A back-test as one page of HTML (gateway/docs/simulation.md §6.5). It loads nothing and runs no script: charts are SVG
+//! A back-test or a calibration as one page of HTML (gateway/docs/simulation.md §6.5). It loads nothing and runs no script: charts are SVG
 //! in the page, and its own policy forbids everything else. It is well-formed XML, too.
 //!
 //! | File | Holds |
@@ -10,19 +10,22 @@
 //! | `verdict.rs` | the verdict in one sentence, warnings, and the Brier score |
 //! | `tables.rs` | figures, trades, and what the result depends on |
 //! | `bot.rs` | the page of a run of a bot: those of the parts that such a run has |
+//! | `calibration.rs` | the page of a calibration |
 //!
 //! Pure: the same arguments give the same page. Its length has a bound: lists are cut, which the page says, and lines are
 //! thinned to what can be seen.
 
 mod bot;
+mod calibration;
 mod chart;
 mod charts;
 mod scale;
 mod tables;
-mod text;
+pub(crate) mod text;
 mod verdict;
 
 pub use bot::{BotFill, BotRun};
+pub use calibration::Calibration;
 use engine::backtest::{Job, Report};
 use engine::rules::FeeTable;
 use text::Html;
@@ -49,7 +52,7 @@ pub struct Context<'a> {
 
 /// The page of a finished back-test.
 pub fn html(job: &Job, report: &Report, context: &Context<'_>) -> String {
-    let mut page = opened();
+    let mut page = opened("Back-test");
     verdict::write(&mut page, job, report, context);
     tables::figures(&mut page, job, report);
     charts::equity(&mut page, job, report);
@@ -64,18 +67,25 @@ pub fn html(job: &Job, report: &Report, context: &Context<'_>) -> String {
 
 /// The page of a run of a bot.
 pub fn bot_html(run: &BotRun<'_>) -> String {
-    let mut page = opened();
+    let mut page = opened("Back-test");
     bot::write(&mut page, run);
     closed(page)
 }
 
-fn opened() -> Html {
+/// The page of live orders against fill models.
+pub fn calibration_html(of: &Calibration<'_>) -> String {
+    let mut page = opened("Calibration");
+    calibration::write(&mut page, of);
+    closed(page)
+}
+
+fn opened(title: &str) -> Html {
     let mut page = Html::default();
     page.raw("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>");
     page.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"").raw(POLICY).raw("\"/>");
     page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>");
-    page.raw("<meta name=\"color-scheme\" content=\"light dark\"/><title>Back-test</title><style>");
-    page.raw(STYLE).raw("</style></head><body><main>");
+    page.raw("<meta name=\"color-scheme\" content=\"light dark\"/>");
+    page.element("title", "", title).raw("<style>").raw(STYLE).raw("</style></head><body><main>");
     page
 }
 

@@ -74,12 +74,12 @@ fn escape(text: &str, out: &mut String) {
 }
 
 /// Dollars with two decimals: `1,234.50`, `−0.52`.
-pub(super) fn money(cash: Cash) -> String {
+pub(crate) fn money(cash: Cash) -> String {
     grouped(&decimal::text(|out| decimal::exactly::<2>(out, cash.0)))
 }
 
 /// The same with the sign of a gain.
-pub(super) fn change(cash: Cash) -> String {
+pub(crate) fn change(cash: Cash) -> String {
     let text = money(cash);
     // What rounds to zero has no sign.
     if cash.0 > 0 && text.bytes().any(|digit| matches!(digit, b'1'..=b'9')) { format!("+{text}") } else { text }
@@ -112,7 +112,7 @@ pub(super) fn scaled(value: u64, by: u64, of: u64) -> u64 {
 }
 
 /// `12,345`.
-pub(super) fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     grouped(&number.to_string())
 }
 

@@ -37,7 +37,7 @@ pub(super) const SECTIONS: [(&str, &str); 29] = [
     ("limits", "Rates and counts. The limits of a tier are in `[limits.tiers.<tier>]`."),
     ("flags", "Rules of orders and gates of routes."),
     ("realism", "When resting orders fill."),
-    ("fees", "Taker fees by category, in basis points of price × (1 − price)."),
+    ("fees", "Taker fees by category, in basis points of price × (1 − price), and what comes before them."),
     ("keys", "Which keys may trade, and until when."),
     ("access", "Accounts and keys by name."),
     ("book", "Books without news."),

@@ -1,14 +1,15 @@
 //! Rows of order rules, route gates, fees, keys and streams.
 
-use super::texts;
-use crate::config::setting::{Setting, boolean, integer, list, map, moment, switch, word, words};
+use super::{is_own_machine_only, texts};
+use crate::config::setting::{Setting, boolean, integer, list, map, moment, optional_word, switch, text, word, words};
 use crate::config::source::Values;
 use crate::config::{OrderEvents, SUBSCRIPTIONS_MAX};
 use engine::market::terms::Category;
-use engine::rules::Rules;
+use engine::realism::FillModel;
+use engine::rules::{FeeRates, Rules};
 
 pub(super) fn rows() -> Vec<Setting> {
-    [gates(), rollout(), orders(), fees(), accounts(), reads()].into_iter().flatten().collect()
+    [gates(), rollout(), orders(), realism(), fees(), accounts(), reads()].into_iter().flatten().collect()
 }
 
 fn gates() -> Vec<Setting> {
@@ -58,7 +59,6 @@ fn rollout() -> Vec<Setting> {
 }
 
 fn orders() -> Vec<Setting> {
-    let rules = Rules::default();
     vec![
         words(
             "flags.depletion_scope",
@@ -103,11 +103,35 @@ fn orders() -> Vec<Setting> {
         integer("flags.api_reset_cooldown_days", 0, 0..=365, "Days between two resets of an API wallet."),
         integer("flags.match_interval_ms", 1_000, 10..=60_000, "Period of the matching cycle, in milliseconds."),
         integer("flags.max_shares_per_order", 1_000_000, 1..=1_000_000_000, "Shares of one order at most."),
+    ]
+}
+
+fn realism() -> Vec<Setting> {
+    vec![
         word(
             "realism.fill_model",
-            rules.fill_model,
-            "`touch`: resting orders fill when the book reaches their limit. `cross`: also immediately when the venue \
-             trades through it.",
+            FillModel::Cross,
+            "The fill model of the set `kind`. `touch`: resting orders fill when the book reaches their limit. `cross`: \
+             also immediately when the venue trades through it.",
+        ),
+        text(
+            "realism.default",
+            "kind",
+            texts::SET_NAME,
+            "The set of keys for which none was chosen: `kind`, `venue`, `thin`, `brutal`, or one of `realism.sets`.",
+        ),
+        switch(
+            "realism.self_service",
+            is_own_machine_only,
+            "`auto`: only where no other machine reaches the listener",
+            "Owners choose the sets of their keys; else only the operator does.",
+        ),
+        map(
+            "realism.sets",
+            texts::ANY,
+            "Further sets: `[realism.sets.NAME]` has `base`, the set whose settings it has, and any of `fill_model` (touch, \
+             cross, through, queue, queue_prob), `n` (1 to 3), `cancel_share` (0 to 1), `depth_share` (0.01 to 1), \
+             `match_window_ms` (0 to 10000) and `half_life_s` (1 to 86400).",
         ),
     ]
 }
@@ -126,7 +150,26 @@ fn fees() -> Vec<Setting> {
         texts::CATEGORY,
         "Fee categories of further category names of venues; the key is the venue's name of the category, in any case.",
     );
-    rows.chain([names]).collect()
+    let charged = [
+        optional_word::<FeeRates>(
+            "fees.source",
+            "`table`",
+            "`auto`: fills of a market that states its own fees are charged by those, as they are at the match. `table`: \
+             the rates above, as they are at the placement. Synthetic markets state none.",
+        ),
+        word(
+            "fees.rounding",
+            fees.rounding,
+            "How the fee of each level is rounded to 5 decimals. Fees that Kalshi states are rounded up to 4.",
+        ),
+        words(
+            "fees.maker_rebate",
+            "off",
+            ["off", "accrue"],
+            "`accrue`: makers earn the rebate that their market states, and are paid at 00:00 UTC from 1 USD on.",
+        ),
+    ];
+    rows.chain([names]).chain(charged).collect()
 }
 
 fn accounts() -> Vec<Setting> {

@@ -9,6 +9,7 @@ use ::venue::origin::choices;
 use ::venue::{Speed, VenueKind};
 use engine::amount::Cash;
 use engine::market::terms::Category;
+use engine::realism::SET_NAME_CHARS_MAX;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 use wal::Point;
@@ -45,6 +46,22 @@ pub(super) const FOOTBALL: Rule = Rule {
     allowed: "none, or file: with a folder",
     read: |text| same(text, text == "none" || text.strip_prefix("file:").is_some_and(|dir| !dir.is_empty())),
 };
+
+/// A name in lower case: of an environment variable only the letters are known.
+pub(super) const SET_NAME: Rule = Rule {
+    what: "name",
+    allowed: "the name of a set: letters from a to z, digits, - and _",
+    read: |text| same(text, is_set_name(text)),
+};
+
+/// Whether a text can be the name of a set of realism.
+pub(in crate::config) fn is_set_name(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+    (1..=SET_NAME_CHARS_MAX).contains(&text.len()) && text.bytes().all(is_part)
+}
+
+/// The reader of the section checks the values.
+pub(super) const ANY: Rule = Rule { what: "text", allowed: "a text or a number", read: |text| Some(text.to_owned()) };
 
 pub(super) const NETWORK: Rule = Rule {
     what: "list",

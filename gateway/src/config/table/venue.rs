@@ -1,9 +1,9 @@
 //! Rows of market data and of clients made for the venue.
 
 use super::texts;
-use crate::config::Allowance;
 use crate::config::setting::{Setting, boolean, integer, list, parsed, path, switch, text, word, words};
 use crate::config::source::Values;
+use crate::config::{Accounts, Allowance, Allowances, Profile, Rehearse};
 use ::venue::live::Pace;
 use ::venue::replay::Speed;
 use ::venue::settings::{Kind, Row};
@@ -193,6 +193,28 @@ fn clients() -> Vec<Setting> {
             is_own_machine_only,
             "`auto`: only where no other machine reaches the listener",
             "An address that signs for itself is an account.",
+        ),
+        word(
+            "venue.rehearse",
+            Rehearse::Off,
+            "Checks signed orders as the venue does: `warn` reports what the venue would refuse, `enforce` refuses it.",
+        ),
+        word(
+            "venue.accounts",
+            Accounts::Existing,
+            "The age of the accounts that the rehearsal assumes: `new` ones may trade with deposit wallets only.",
+        ),
+        word(
+            "venue.allowances",
+            Allowances::Granted,
+            "What the exchanges may spend in the rehearsal: everything, or (`declared`) what an administrator declared for \
+             an address.",
+        ),
+        word(
+            "venue.profile",
+            Profile::Contract,
+            "The venue that clients meet: that of the contract, or the real one as of a date. A dated profile overrules \
+             `venue.order_version`.",
         ),
     ]
 }

@@ -64,6 +64,7 @@ impl Catalogue {
                 FeedUpdate::StateChanged { condition, .. }
                 | FeedUpdate::EndChanged { condition, .. }
                 | FeedUpdate::Strike { condition, .. }
+                | FeedUpdate::Fees { condition, .. }
                 | FeedUpdate::Resolved { condition, .. } => {
                     changed.insert(condition);
                 }

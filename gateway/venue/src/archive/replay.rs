@@ -261,6 +261,7 @@ impl Hours {
             | FeedUpdate::Strike { .. }
             | FeedUpdate::Figures { .. }
             | FeedUpdate::Stated { .. }
+            | FeedUpdate::Fees { .. }
             | FeedUpdate::Resolved { .. } => {}
             FeedUpdate::BookSnapshot { .. }
             | FeedUpdate::BookDelta { .. }

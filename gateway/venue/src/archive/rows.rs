@@ -110,7 +110,8 @@ impl RowMaker {
                 | FeedUpdate::Resolved { .. }
                 | FeedUpdate::Spot { .. }
                 | FeedUpdate::Gap { .. }
-                | FeedUpdate::Left { .. } => {}
+                | FeedUpdate::Left { .. }
+                | FeedUpdate::Fees { .. } => {}
             }
         }
         unfit

@@ -70,7 +70,8 @@ impl Counted {
                 | Skip::UnsupportedResult
                 | Skip::ResultsDisagree
                 | Skip::HashDiffers
-                | Skip::HttpStatus => {}
+                | Skip::HttpStatus
+                | Skip::UnusableFees => {}
             }
         }
         counted

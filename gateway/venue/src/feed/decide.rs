@@ -31,6 +31,11 @@ impl<L: Links> Desk<L> {
                 let facts = self.known(condition).map(|market| self.markets.tick(market, *tick, now));
                 self.decided(facts.unwrap_or_default());
             }
+            // Without a use for them nothing is journaled.
+            FeedUpdate::Fees { condition, schedule } if self.follows_fees => {
+                let fact = self.known(condition).and_then(|market| self.markets.fees(market, *schedule, now));
+                self.decided(fact);
+            }
             FeedUpdate::Resolved { condition, resolution, .. } => match &mut self.deferred {
                 Some(deferred) if self.waits => deferred.push((condition.clone(), *resolution)),
                 _ => self.resolved(condition, *resolution, now),

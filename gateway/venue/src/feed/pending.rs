@@ -72,12 +72,14 @@ fn market(fact: &MarketMutation) -> Option<MarketId> {
         | MarketMutation::MarketStateChanged(fact::MarketStateChanged { market, .. })
         | MarketMutation::TickChanged(fact::TickChanged { market, .. })
         | MarketMutation::EndChanged(fact::EndChanged { market, .. })
+        | MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, .. })
         | MarketMutation::MarketResolved(fact::MarketResolved { market, .. })
         | MarketMutation::MarketSettled(fact::MarketSettled { market, .. }) => Some(*market),
         MarketMutation::TapeReached(_)
         | MarketMutation::Restored(_)
         | MarketMutation::ClockSetBack(_)
-        | MarketMutation::HistoryCut(_) => None,
+        | MarketMutation::HistoryCut(_)
+        | MarketMutation::AddressDeclared(_) => None,
     }
 }
 

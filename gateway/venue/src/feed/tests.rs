@@ -14,13 +14,14 @@ use crate::testing::listing;
 use engine::amount::{Cash, Price, Qty, TickSize};
 use engine::book::{BookSide, Books};
 use engine::command::{
-    Answer, Command, CreateUser, Placement, PlacementTerms, Query, RequestedPrice, Size, Sweeps, Wallets,
+    Answer, Command, CreateUser, IssueKey, Placement, PlacementTerms, Query, RequestedPrice, Secret, Size, Sweeps,
+    Wallets,
 };
 use engine::directory::Directory;
 use engine::fact;
 use engine::id::{KeyId, MARKETS, Outcome, UserId};
 use engine::market::mutation::MarketMutation;
-use engine::market::terms::{Listing, MarketState, Resolution};
+use engine::market::terms::{FeeSchedule, Listing, MarketState, Resolution};
 use engine::mutation::codec;
 use engine::order::{EntryRoute, OrderType, Side, TimeInForce};
 use engine::rules::Rules;
@@ -215,6 +216,7 @@ impl Life {
             spot: crate::spot::made(1),
             leap,
             moments: None,
+            follows_fees: true,
             match_interval_us: 2 * SECOND,
             pace: Pace::default(),
             stakes: stakes.to_vec(),
@@ -317,6 +319,41 @@ fn buy(market: MarketId, outcome: Outcome) -> Command {
             post_only: false,
         }),
     )))
+}
+
+/// What a market states about its fees is a fact after its listing, if fills are charged by it; a start has it again.
+#[test]
+fn stated_fees_are_facts_of_their_market() {
+    let sports = FeeSchedule { rate: 30_000, exponent: 1, taker_only: true, rebate_rate: 250_000 };
+    let dearer = FeeSchedule { rate: 50_000, rebate_rate: 150_000, ..sports };
+    let stated = |schedule| FeedUpdate::Fees { condition: condition(1), schedule };
+    let shown = |life: &Life| life.catalog.market(MarketId(0)).expect("listed").fee_schedule();
+    let mut cases = 0;
+    for follows in [true, false] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let script = Script::default();
+        script.send([stated(Some(sports)), listed(1), stated(Some(sports)), snapshot(1, 4_000, 5_000)]);
+        let mut life = Life::start(directory.path(), script.clone(), NOW);
+        life.feed.desk.follows_fees = follows;
+        life.feed.begin().expect("it runs");
+        for (news, expected) in [
+            (vec![], Some(sports)),
+            (vec![stated(Some(dearer)), stated(Some(dearer))], Some(dearer)),
+            (vec![stated(Some(sports)), stated(None)], None),
+            (vec![stated(Some(dearer))], Some(dearer)),
+        ] {
+            script.send(news);
+            life.turn_after(2);
+            assert_eq!(shown(&life), expected.filter(|_| follows));
+            cases += 1;
+        }
+        drop(life);
+        let life = Life::start(directory.path(), Script::default(), NOW.plus(60 * SECOND));
+        let has_fees = life.feed.desk.markets.has_fee_schedules();
+        assert_eq!((shown(&life), has_fees), (Some(dearer).filter(|_| follows), follows));
+        cases += 1;
+    }
+    println!("fees as facts: {cases} cases");
 }
 
 #[test]
@@ -489,6 +526,7 @@ fn nothing_goes_to_a_log_without_room() {
         spot: crate::spot::made(1),
         leap: Arc::new(Leap::none()),
         moments: None,
+        follows_fees: true,
         match_interval_us: SECOND,
         pace: Pace::default(),
         stakes: Vec::new(),

@@ -6,6 +6,7 @@ use super::dto;
 use super::listing::{grid, listing, resolution, state};
 use super::translate::{Market, Sequence, Sides, Translate};
 use crate::bounds;
+use crate::fees::Statement;
 use crate::loose::Loose;
 use crate::skips::Skip;
 use crate::{FeedUpdate, Figures, Stated, rest_path};
@@ -35,9 +36,7 @@ impl Translate {
             [.., "markets", ticker, "orderbook"] => self.rest_book(ticker, &answer, received, updates),
             [.., "series", ticker] => {
                 let series: dto::Series<'_> = answer.series.object().unwrap_or_default();
-                // Without a category it counts as other.
-                let category = series.category.owned().unwrap_or_default();
-                self.series.insert(series.ticker.owned().unwrap_or_else(|| (*ticker).into()), category);
+                self.learn_series(ticker, &series, updates);
             }
             [.., "events"] | [.., "events", _] | [.., "markets"] | [.., "markets", _] => {
                 self.catalogue(&answer, received, updates);
@@ -85,6 +84,7 @@ impl Translate {
         let category = category.or_else(|| event.series_ticker.filled().is_none().then(String::new));
         let facts = self.events.entry(ticker).or_default();
         facts.title = event.title.owned().or(facts.title.take());
+        facts.series = event.series_ticker.owned().or(facts.series.take());
         facts.category = category.map(|name| category::category(&self.names, &name)).or(facts.category);
         for market in event.markets.elements().unwrap_or_default() {
             let close = market.object::<dto::Market<'_>>().and_then(|market| market.close_time.instant());
@@ -104,7 +104,11 @@ impl Translate {
         let state = status.as_deref().map_or(Some(MarketState::Halted), state);
         let settled = state.is_none();
         let state = state.unwrap_or(MarketState::Closed);
+        let of_event = market.event_ticker.or(event).filled();
         if self.markets.contains_key(&*ticker) {
+            if let Some(event) = &of_event {
+                self.note_series(&ticker, event);
+            }
             if let Some(end) = market.close_time.instant() {
                 self.set_end(&ticker, Some(end), updates);
             }
@@ -116,6 +120,7 @@ impl Translate {
             let Some(listing) = self.list(&market, event, state) else { return };
             updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });
         }
+        self.state_fees(&ticker, updates);
         let figures = Figures {
             volume_24h: market.volume_24h_fp.or(market.volume_24h).figure(),
             volume_total: market.volume_fp.or(market.volume).figure(),
@@ -155,6 +160,7 @@ impl Translate {
     pub(super) fn list(&mut self, row: &dto::Market<'_>, event: Loose<'_>, state: MarketState) -> Option<Listing> {
         let row_event = row.event_ticker.or(event);
         let facts = row_event.text().and_then(|ticker| self.events.get(&*ticker));
+        let series = facts.and_then(|facts| facts.series.clone());
         let row = dto::Market { event_ticker: row_event, ..*row };
         let bounded = |(listing, grid)| bounds::bounded(listing, &self.skips).map(|listing| (listing, grid));
         let (listing, grid) = match listing(&row, facts).and_then(bounded) {
@@ -177,6 +183,8 @@ impl Translate {
             determined: None,
             resolved: None,
             book: Book::default(),
+            series,
+            fees: Statement::default(),
         };
         self.markets.insert(listing.venue_market_id.clone(), market);
         Some(listing)

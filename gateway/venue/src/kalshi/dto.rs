@@ -131,13 +131,18 @@ pub struct Event<'a> {
     pub markets: Loose<'a>,
 }
 
-/// A series; it has the category of events that have none.
+/// A series; it has the fees of its markets, and the category of events that have none.
 #[derive(Debug, Default, Deserialize)]
 pub struct Series<'a> {
     #[serde(borrow, default)]
     pub ticker: Loose<'a>,
     #[serde(borrow, default)]
     pub category: Loose<'a>,
+    /// The form of the fee; the multiplier is a decimal.
+    #[serde(borrow, default)]
+    pub fee_type: Loose<'a>,
+    #[serde(borrow, default)]
+    pub fee_multiplier: Loose<'a>,
 }
 
 /// A market. Fields that are not listed are not used.

@@ -17,6 +17,8 @@ pub(super) struct EventFacts {
     pub(super) category: Option<Category>,
     /// Latest close time of its known markets.
     pub(super) end: Option<Timestamp>,
+    /// Its series, which has the fees.
+    pub(super) series: Option<String>,
 }
 
 /// A market's listing and price grid, or the reason why it is skipped.

@@ -5,6 +5,7 @@ mod catalogue;
 mod category;
 pub mod doctor;
 pub mod dto;
+mod fees;
 mod hot;
 mod listing;
 pub(crate) mod metadata;
@@ -38,9 +39,10 @@ pub const ADAPTER: Registration = Registration {
         Box::new(Translate::new(sequence, skips, names))
     },
     adapter: |settings| {
+        let follows_fees = settings.follows_fees;
         let settings = stream::Settings::of(&settings.venues);
         let signer = settings.signer()?;
-        Ok(Box::new(move |tools, requests| Box::pin(stream::run(settings, signer, tools, requests))))
+        Ok(Box::new(move |tools, requests| Box::pin(stream::run(settings, signer, follows_fees, tools, requests))))
     },
     examine: |doctor, config| {
         Box::pin(async move {

@@ -3,6 +3,7 @@
 use super::book::{Book, Fold, Grid, Range};
 use super::listing::EventFacts;
 use super::translate::{Market, Translate};
+use crate::fees::Statement;
 use crate::saved;
 use engine::amount::{Price, Qty, TickSize};
 use engine::market::terms::{Category, MarketState, Resolution};
@@ -15,6 +16,7 @@ struct Saved {
     markets: Vec<SavedMarket>,
     events: Vec<SavedEvent>,
     series: Vec<(String, String)>,
+    fees: Vec<(String, Statement)>,
     /// Connection, subscription, last number.
     sequences: Vec<(u8, u64, u64)>,
 }
@@ -35,6 +37,8 @@ struct SavedMarket {
     /// The connection that its book follows; without one, the book may be that of a response.
     followed: Option<u8>,
     is_fetched: bool,
+    series: Option<String>,
+    fees: Statement,
 }
 
 #[derive(SchemaWrite, SchemaRead)]
@@ -43,6 +47,7 @@ struct SavedEvent {
     title: Option<String>,
     category: Option<Category>,
     end: Option<Timestamp>,
+    series: Option<String>,
 }
 
 impl Translate {
@@ -53,25 +58,33 @@ impl Translate {
             title: event.title.clone(),
             category: event.category,
             end: event.end,
+            series: event.series.clone(),
         };
         saved::write(&Saved {
             markets: self.markets.iter().map(|(ticker, market)| SavedMarket::of(ticker, market)).collect(),
             events: self.events.iter().map(event).collect(),
             series: self.series.iter().map(|(ticker, title)| (ticker.clone(), title.clone())).collect(),
+            fees: self.fees.iter().map(|(ticker, stated)| (ticker.clone(), *stated)).collect(),
             sequences: self.sequences().collect(),
         })
     }
 
     /// Continues after [`Translate::save`]; false: the bytes are not such.
     pub fn restore(&mut self, bytes: &[u8]) -> bool {
-        let Some(Saved { markets, events, series, sequences }) = saved::read::<Saved>(bytes) else { return false };
+        let Some(Saved { markets, events, series, fees, sequences }) = saved::read::<Saved>(bytes) else {
+            return false;
+        };
         if markets.iter().any(|market| market.grid.is_empty()) {
             return false;
         }
         self.markets = markets.into_iter().map(SavedMarket::restored).collect();
-        let event = |SavedEvent { ticker, title, category, end }| (ticker, EventFacts { title, category, end });
+        let event = |event: SavedEvent| {
+            let SavedEvent { ticker, title, category, end, series } = event;
+            (ticker, EventFacts { title, category, end, series })
+        };
         self.events = events.into_iter().map(event).collect();
         self.series = series.into_iter().collect();
+        self.fees = fees.into_iter().collect();
         self.set_sequences(sequences);
         true
     }
@@ -96,6 +109,8 @@ impl SavedMarket {
                 Fold::Lost | Fold::Fetched => None,
             },
             is_fetched: market.book.fold == Fold::Fetched,
+            series: market.series.clone(),
+            fees: market.fees,
         }
     }
 
@@ -116,6 +131,8 @@ impl SavedMarket {
             determined: self.determined,
             resolved: self.resolved,
             book: Book::of_levels(self.bids, fold),
+            series: self.series,
+            fees: self.fees,
         };
         (self.ticker, market)
     }

@@ -64,7 +64,13 @@ settings! {
 }
 
 /// Runs until the request channel closes.
-pub async fn run(settings: Settings, signer: Option<Signer>, tools: Tools, mut requests: UnboundedReceiver<Request>) {
+pub async fn run(
+    settings: Settings,
+    signer: Option<Signer>,
+    follows_fees: bool,
+    tools: Tools,
+    mut requests: UnboundedReceiver<Request>,
+) {
     let pace = tools.pace;
     let budget = Budget::new(CALLS_MAX, CALLS_PER);
     let fetch = tools.fetch(&settings.api, tools.answers(), budget);
@@ -76,7 +82,8 @@ pub async fn run(settings: Settings, signer: Option<Signer>, tools: Tools, mut r
     let (hints, hinted) = unbounded_channel();
     // The tasks end with this function.
     let mut tasks = JoinSet::new();
-    tasks.spawn(guard_task(Crawl::new(fetch.clone(), pace, tools.clock.clone(), &shared, hinted).work()));
+    let crawl = Crawl::new(fetch.clone(), pace, tools.clock.clone(), &shared, hinted);
+    tasks.spawn(guard_task(if follows_fees { crawl.with_fees() } else { crawl }.work()));
     tasks.spawn(guard_task(shared.status.clone().work(fetch.clone(), hints.clone(), shared.known.clone())));
     for _ in 0..polling::WORKERS {
         tasks.spawn(guard_task(shared.polls.clone().work(fetch.clone())));

@@ -354,3 +354,42 @@ fn the_last_price_of_a_row_is_handed_out() {
     }
     println!("last prices: {} cases", cases.len());
 }
+
+/// The fees of a market are those of its series, in any order of arrival; a change of the series is one of all its markets.
+#[test]
+fn the_fees_of_a_series_are_those_of_its_markets() {
+    let event = |markets: &str| {
+        format!(
+            r#"{{"events":[{{"event_ticker":"KXA-1","series_ticker":"KXA","title":"t","category":"Sports","markets":[{markets}]}}]}}"#
+        )
+    };
+    let market = |ticker: &str| format!(r#"{{"ticker":"{ticker}","status":"active"}}"#);
+    let series = |fields: &str| format!(r#"{{"series":{{"ticker":"KXA","category":"Sports"{fields}}}}}"#);
+    let quadratic = |times: &str| series(&format!(r#","fee_type":"quadratic","fee_multiplier":{times}"#));
+    let fees = |updates: Vec<FeedUpdate>| -> Vec<Option<u32>> {
+        let stated = updates.into_iter().filter_map(|update| match update {
+            FeedUpdate::Fees { schedule, .. } => Some(schedule.map(|schedule| schedule.rate)),
+            _ => None,
+        });
+        stated.collect()
+    };
+    for sequence in [Sequence::Checked, Sequence::Ignored] {
+        let mut world = World::new(sequence);
+        assert_eq!(fees(world.rest("/events", &event(&market("KXA-1-T1")))), [], "nothing is known yet");
+        assert_eq!(fees(world.rest("/series/KXA", &series(""))), []);
+        assert_eq!(fees(world.rest("/series/KXA", &quadratic("1"))), [Some(70_000)]);
+        assert_eq!(fees(world.rest("/series/KXA", &quadratic("1"))), [], "no news");
+        let both = format!("{},{}", market("KXA-1-T1"), market("KXA-1-T2"));
+        assert_eq!(fees(world.rest("/events", &event(&both))), [Some(70_000)], "of the new market");
+        assert_eq!(fees(world.rest("/series/KXA", &quadratic("0.5"))), [Some(35_000), Some(35_000)]);
+        assert_eq!(fees(world.rest("/series/KXA", &series(r#","fee_type":"flat""#))), [None, None]);
+        assert_eq!(world.skips.get(Skip::UnusableFees), 1);
+        // Of another series.
+        assert_eq!(fees(world.rest("/series/KXB", &quadratic("1").replace("KXA", "KXB"))), []);
+        let mut later = World::new(sequence);
+        assert!(later.translate.restore(&world.translate.save().expect("small")));
+        assert_eq!(fees(later.rest("/series/KXA", &series(r#","fee_type":"flat""#))), [], "known before the pause");
+        assert_eq!(fees(later.rest("/series/KXA", &quadratic("2"))), [Some(140_000), Some(140_000)]);
+    }
+    println!("fees of series: 2 × 10 cases");
+}

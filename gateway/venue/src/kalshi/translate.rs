@@ -10,6 +10,7 @@ use super::hot::{self, Content};
 use super::listing::{EventFacts, resolution};
 use super::seen::Seen;
 use crate::category::Names;
+use crate::fees::Statement;
 use crate::loose::{Fault, Loose};
 use crate::skips::{Skip, Skips};
 use crate::{BookSide, FeedUpdate, Level};
@@ -67,6 +68,8 @@ pub struct Translate {
     pub(super) markets: AHashMap<String, Market>,
     pub(super) events: AHashMap<String, EventFacts>,
     pub(super) series: AHashMap<String, String>,
+    /// Fees of series.
+    pub(super) fees: AHashMap<String, Statement>,
     /// Last sequence number by connection and subscription.
     sequences: AHashMap<(u8, u64), u64>,
     /// The last messages of a recording.
@@ -88,6 +91,9 @@ pub(super) struct Market {
     pub(super) determined: Option<Resolution>,
     pub(super) resolved: Option<Resolution>,
     pub(super) book: Book,
+    pub(super) series: Option<String>,
+    /// What the feed was given.
+    pub(super) fees: Statement,
 }
 
 /// The bids of both tokens in a message.
@@ -123,6 +129,7 @@ impl Translate {
             markets: AHashMap::new(),
             events: AHashMap::new(),
             series: AHashMap::new(),
+            fees: AHashMap::new(),
             sequences: AHashMap::new(),
             seen: Seen::default(),
             sequence,
@@ -456,7 +463,9 @@ impl Translate {
             return;
         }
         if let Some(listing) = self.list(&row, Loose::default(), state) {
+            let ticker = listing.venue_market_id.clone();
             updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });
+            self.state_fees(&ticker, updates);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! be read. A recording may have none; there the message lists the market (gateway/docs/live-venues.md §7).
 
 use super::dto;
+use super::fees;
 use super::listing;
 use super::standing::{Standing, open_state};
 use super::translate::Translate;
@@ -53,7 +54,9 @@ impl Translate {
                 }
             }
             Ok(listing) => {
-                self.list(listing, tick, state, Standing::default(), updates);
+                if let Some(number) = self.list(listing, tick, state, Standing::default(), updates) {
+                    self.state_fees(number, fees::Source::Message, fees::of_message(message), updates);
+                }
             }
             Err(kind) => self.skips.count(kind, || format!("new market {message:?}")),
         }

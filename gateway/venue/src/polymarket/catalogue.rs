@@ -2,6 +2,7 @@
 //! §2.3, §3.1).
 
 use super::dto;
+use super::fees::{self, Fees};
 use super::listing::{self, Tick};
 use super::standing::{Standing, Verdict, final_prices, open_state};
 use super::translate::{Market, ParsedBook, Token, Translate, Via, venue_time};
@@ -95,10 +96,15 @@ impl Translate {
         else {
             return self.skips.count(Skip::BadJson, || row.raw().into());
         };
-        if gamma.condition_id.is_absent() && !clob.condition_id.is_absent() {
-            self.clob_market(&clob, received, updates);
-        } else {
-            self.gamma_market(&gamma, parent, received, updates);
+        if !gamma.condition_id.is_absent() {
+            return self.gamma_market(&gamma, parent, received, updates);
+        }
+        if !clob.condition_id.is_absent() {
+            return self.clob_market(&clob, received, updates);
+        }
+        match row.object::<dto::ClobTerms<'_>>().filter(|terms| !terms.c.is_absent()) {
+            Some(terms) => self.clob_fees(&terms, updates),
+            None => self.gamma_market(&gamma, parent, received, updates),
         }
     }
 
@@ -159,6 +165,7 @@ impl Translate {
         if closed {
             market.closed_at = market.row_at;
         }
+        self.state_fees(number, fees::Source::Catalogue, fees::of_row(row), updates);
         if let Some((strike, price_to_beat)) = listing::strike_of_gamma(row, parent) {
             let condition = self.markets[number].condition.clone();
             updates.push(FeedUpdate::Strike { condition, strike, price_to_beat });
@@ -320,6 +327,7 @@ impl Translate {
             row_at: Timestamp::default(),
             closed_at: Timestamp::default(),
             resolved: None,
+            fees: Fees::default(),
         });
         updates.push(FeedUpdate::Listed { listing: Box::new(listing), state });
         Some(number)

@@ -62,6 +62,12 @@ pub struct GammaMarket<'a> {
     pub neg_risk: Loose<'a>,
     #[serde(borrow, default)]
     pub fee_type: Loose<'a>,
+    /// False: the market has no fees.
+    #[serde(borrow, default)]
+    pub fees_enabled: Loose<'a>,
+    /// A [`FeeSchedule`].
+    #[serde(borrow, default)]
+    pub fee_schedule: Loose<'a>,
     #[serde(borrow, default)]
     pub category: Loose<'a>,
     #[serde(borrow, default)]
@@ -121,6 +127,42 @@ pub struct GammaEvent<'a> {
     pub tags: Loose<'a>,
     #[serde(borrow, default)]
     pub markets: Loose<'a>,
+}
+
+/// The fees of a market; a message names the fields in its own way.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FeeSchedule<'a> {
+    #[serde(borrow, default)]
+    pub rate: Loose<'a>,
+    #[serde(borrow, default)]
+    pub exponent: Loose<'a>,
+    #[serde(borrow, default, alias = "taker_only")]
+    pub taker_only: Loose<'a>,
+    #[serde(borrow, default, alias = "rebate_rate")]
+    pub rebate_rate: Loose<'a>,
+}
+
+/// Terms of a market in the order book's service, in its short form: only the fees are used.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct ClobTerms<'a> {
+    /// The condition id.
+    #[serde(borrow, default)]
+    pub c: Loose<'a>,
+    /// A [`ClobFees`].
+    #[serde(borrow, default)]
+    pub fd: Loose<'a>,
+}
+
+/// Rate, exponent, and whether only takers pay.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct ClobFees<'a> {
+    #[serde(borrow, default)]
+    pub r: Loose<'a>,
+    #[serde(borrow, default)]
+    pub e: Loose<'a>,
+    #[serde(borrow, default)]
+    pub to: Loose<'a>,
 }
 
 /// Prices of an up-or-down event.
@@ -287,6 +329,11 @@ pub struct Message<'a> {
     pub active: Loose<'a>,
     #[serde(borrow, default)]
     pub order_price_min_tick_size: Loose<'a>,
+    #[serde(borrow, default)]
+    pub fees_enabled: Loose<'a>,
+    /// A [`FeeSchedule`].
+    #[serde(borrow, default)]
+    pub fee_schedule: Loose<'a>,
     #[serde(borrow, default)]
     pub group_item_title: Loose<'a>,
     #[serde(borrow, default)]

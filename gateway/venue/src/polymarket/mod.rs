@@ -4,6 +4,7 @@ mod announced;
 mod catalogue;
 pub mod doctor;
 pub mod dto;
+mod fees;
 mod hash;
 mod hot;
 mod listing;

@@ -1,5 +1,6 @@
 //! The state of a translator of a recording as bytes: what is made of the messages after them does not change.
 
+use super::fees::Fees;
 use super::recent::Change;
 use super::recent::Recent;
 use super::standing::Standing;
@@ -39,6 +40,7 @@ struct SavedMarket {
     row_at: Timestamp,
     closed_at: Timestamp,
     resolved: Option<Resolution>,
+    fees: Fees,
 }
 
 #[derive(SchemaWrite, SchemaRead)]
@@ -104,6 +106,7 @@ impl SavedMarket {
             row_at: market.row_at,
             closed_at: market.closed_at,
             resolved: market.resolved,
+            fees: market.fees,
         }
     }
 
@@ -129,6 +132,7 @@ impl SavedMarket {
             row_at: self.row_at,
             closed_at: self.closed_at,
             resolved: self.resolved,
+            fees: self.fees,
         }
     }
 }

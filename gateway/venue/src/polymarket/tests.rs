@@ -2,6 +2,7 @@
 
 mod books;
 mod catalogue;
+mod fees;
 mod recorded;
 
 use super::*;
@@ -84,6 +85,8 @@ fn brief(updates: &[FeedUpdate]) -> String {
         FeedUpdate::SidelessTrade { token, .. } => format!("sideless trade {token}"),
         FeedUpdate::Gap { .. } => "gap".into(),
         FeedUpdate::Left { .. } => "left".into(),
+        FeedUpdate::Fees { schedule: Some(of), .. } => format!("fees {} of {}", of.rate, of.rebate_rate),
+        FeedUpdate::Fees { schedule: None, .. } => "fees unusable".into(),
         FeedUpdate::Figures { .. } => "figures".into(),
         FeedUpdate::Stated { .. } => "stated".into(),
         FeedUpdate::LastPrice { token, price, decimals, .. } => format!("last {token} {} {decimals:?}", price.0),

@@ -8,6 +8,7 @@ mod parsed;
 
 use super::announced::Announced;
 use super::dto;
+use super::fees::Fees;
 use super::hot::{self, Content};
 use super::listing;
 use super::recent::Recent;
@@ -60,6 +61,7 @@ pub(super) struct Market {
     pub(super) row_at: Timestamp,
     pub(super) closed_at: Timestamp,
     pub(super) resolved: Option<Resolution>,
+    pub(super) fees: Fees,
 }
 
 /// The state of a token.

@@ -78,7 +78,7 @@ impl Hand {
                 updown: None,
                 sports: false,
             };
-            catalog.add(MarketId(id), &Market::listed(listing, MarketState::Active, Timestamp(1)));
+            catalog.add(MarketId(id), &Market::listed(listing, MarketState::Active, Timestamp(1)), None);
             writer.tick(MarketId(id), TickSize(100));
         }
         let (rules, directory) = (Arc::new(Rules::default()), Arc::new(Directory::default()));

@@ -4,6 +4,7 @@ use super::*;
 use crate::departed::Leaving;
 use crate::id::{OBJECT_BITS, OrderId};
 use crate::mutation::packed::take_numbers;
+use crate::rehearsal::{AddressKind, DeclaredAddress};
 use crate::shard::digest;
 use crate::time::DAY;
 
@@ -105,16 +106,26 @@ fn only_a_state_of_which_rows_left_is_in_the_newest_format() {
     leave(&mut state, 3);
     found.push(of(&state));
     assert_eq!(found, [[4, 5], [6, 6], [5, 5], [6, 6]]);
-    // A cut alone needs it, too, and is in the digest.
-    let mut cut = world_of(7, 800, 2, codec::VERSION_FIRST);
-    let fact = crate::fact::HistoryCut { day: 20_784, at: Timestamp(5) };
-    cut.markets.apply(&crate::market::mutation::MarketMutation::HistoryCut(fact));
-    assert_ne!(state_digest(&cut), before);
-    for formats in formats {
+    // A cut alone needs it, too, and is in the digest. So does a declared address.
+    let cut = fact::HistoryCut { day: 20_784, at: Timestamp(5) };
+    let declared = DeclaredAddress { kind: AddressKind::Safe, owner: Some([4; 20]), exchange: true, neg_risk: false };
+    let address = fact::AddressDeclared { address: [3; 20], declared, at: Timestamp(5) };
+    for (fact, formats) in [
+        (MarketMutation::HistoryCut(cut.clone()), formats[0]),
+        (MarketMutation::HistoryCut(cut), formats[1]),
+        (MarketMutation::AddressDeclared(address.clone()), formats[0]),
+        (MarketMutation::AddressDeclared(address), formats[1]),
+    ] {
+        let mut cut = world_of(7, 800, 2, codec::VERSION_FIRST);
+        cut.markets.apply(&fact);
+        assert_ne!(state_digest(&cut), before);
         let (mut bytes, shards) = (Vec::new(), cut.users.iter().collect::<Vec<_>>());
         let digest = write(formats, &cut.markets, &shards, &mut bytes).expect("memory takes every byte");
         let read = read_checked(&mut &bytes[..], 1, digest).expect("just written");
-        assert_eq!((version_of(&bytes), read.markets.history_from()), (VERSION, UtcDay(20_784)));
+        let is_cut = matches!(fact, MarketMutation::HistoryCut(_));
+        assert_eq!((version_of(&bytes), read.markets.history_from().0), (VERSION, if is_cut { 20_784 } else { 0 }));
+        let known: Vec<_> = read.markets.addresses().map(|(address, known)| (*address, *known)).collect();
+        assert_eq!(known, if is_cut { Vec::new() } else { vec![([3; 20], declared)] });
         assert_eq!(state_digest(&read), state_digest(&cut));
         // No file of format 5 has it.
         let mut mixed = bytes.clone();

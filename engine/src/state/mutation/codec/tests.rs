@@ -1,14 +1,20 @@
 use super::*;
 use crate::amount::{Bps, Cash, Price, Qty, TickSize};
+use crate::describe::Words as _;
 use crate::fact;
+use crate::fee::FeeRounding;
 use crate::id::{InstrumentId, KeyId, MarketId, OrderId, Outcome, PositionId, TradeId, UserId, WalletId};
 use crate::market::mutation::MarketMutation;
-use crate::market::terms::{Asset, Category, EventTerms, Interval, Listing, MarketState, Resolution, UpDown, Venue};
+use crate::market::terms::{
+    Asset, Category, EventTerms, FeeSchedule, Interval, Listing, MarketState, Resolution, UpDown, Venue,
+};
 use crate::mutation::Mutation;
-use crate::mutation::earlier::first as earlier;
+use crate::mutation::earlier::{first as earlier, fourth};
 use crate::order::{
     CloseReason, EntryRoute, Liquidity, OrderTerms, OrderType, PriceSource, Quality, Side, Taken, TimeInForce,
 };
+use crate::realism::{FillModel, FillTerms};
+use crate::rehearsal::{AddressKind, Class, DeclaredAddress, Diagnosis, Rule};
 use crate::time::Timestamp;
 use crate::user::alerts::{AlertKinds, Channel, HiddenText};
 use crate::user::backtests::{BacktestEnd, BacktestFigures};
@@ -18,8 +24,15 @@ use crate::user::{Permissions, Tier, WalletKind};
 
 /// One file per layout, one line per fact: its name, its bytes as hex. A changed line is a broken journal. A new layout
 /// gets a new file.
-const GOLDEN: [(u16, &str); 2] =
-    [(VERSION_FIRST, include_str!("golden/1.txt")), (VERSION, include_str!("golden/4.txt"))];
+const GOLDEN: [u16; 3] = [VERSION_FIRST, VERSION_FOURTH, VERSION];
+
+fn golden_file(version: u16) -> String {
+    format!("{}/src/state/mutation/codec/golden/{version}.txt", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn golden(version: u16) -> String {
+    std::fs::read_to_string(golden_file(version)).expect("the file is in the repository")
+}
 
 /// Every variant once, with values chosen by `dice`.
 fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
@@ -233,7 +246,46 @@ fn every_variant(dice: &mut Dice) -> Vec<Mutation> {
         Mutation::NoticeRaised(fact::NoticeRaised { text: dice.text(), at }),
         Mutation::EmailNoted(fact::EmailNoted { email: dice.text(), at }),
         Mutation::NumbersExtended(fact::NumbersExtended { prefix: UserId(dice.next()), at }),
+        Mutation::FillCharged(fact::FillCharged {
+            trade: TradeId(dice.next()),
+            schedule: fee_schedule(dice),
+            rounding: dice.pick(&[FeeRounding::HalfUp, FeeRounding::Down, FeeRounding::UpToFour]),
+            at,
+        }),
+        Mutation::RebateAccrued(fact::RebateAccrued { trade: TradeId(dice.next()), wallet, amount: cash(dice), at }),
+        Mutation::RebatePaid(fact::RebatePaid { wallet, amount: cash(dice), at }),
+        Mutation::KeyRealismSet(fact::KeyRealismSet {
+            key,
+            set: key.0.is_multiple_of(2).then(|| "thin".to_owned()),
+            at,
+        }),
+        Mutation::QueueNoted(fact::QueueNoted {
+            order,
+            ahead: Qty(wallet.0),
+            confidence: Bps(at.0 as u32),
+            at,
+            venue_at: order.0.is_multiple_of(2).then_some(Timestamp(key.0)),
+        }),
+        Mutation::StrictFound(fact::StrictFound {
+            key,
+            rule: dice.pick(Rule::ALL),
+            class: dice.pick(Class::ALL),
+            diagnosis: dice.pick(Diagnosis::ALL),
+            count: small(dice),
+            order: dice.maybe(|dice| OrderId(dice.next())),
+            at,
+        }),
+        Mutation::OrderFactsCut(fact::OrderFactsCut { upto: dice.next(), at }),
     ]
+}
+
+fn fee_schedule(dice: &mut Dice) -> FeeSchedule {
+    FeeSchedule {
+        rate: small(dice),
+        exponent: dice.next() as u16,
+        taker_only: dice.chance(50),
+        rebate_rate: small(dice),
+    }
 }
 
 fn figures(dice: &mut Dice) -> BacktestFigures {
@@ -283,6 +335,17 @@ fn every_market_variant(dice: &mut Dice) -> Vec<MarketMutation> {
         MarketMutation::Restored(fact::Restored { instance: [0xa5; 16], parent: [0x5a; 16], lsn: 41, at }),
         MarketMutation::ClockSetBack(fact::ClockSetBack { from: Timestamp(0x0123_4567_89ab_cdef), at }),
         MarketMutation::HistoryCut(fact::HistoryCut { day: 0x0102_0304, at }),
+        MarketMutation::FeeScheduleChanged(fact::FeeScheduleChanged { market, schedule: dice.maybe(fee_schedule), at }),
+        MarketMutation::AddressDeclared(fact::AddressDeclared {
+            address: [dice.next() as u8; 20],
+            declared: DeclaredAddress {
+                kind: dice.pick(AddressKind::ALL),
+                owner: dice.maybe(|dice| [dice.next() as u8; 20]),
+                exchange: dice.chance(50),
+                neg_risk: dice.chance(50),
+            },
+            at,
+        }),
     ]
 }
 
@@ -325,7 +388,7 @@ pub(crate) fn listing(dice: &mut Dice) -> Listing {
 
 fn terms(dice: &mut Dice) -> OrderTerms {
     use TimeInForce::{Fak, Fok, Gtc, Gtd, Ioc};
-    OrderTerms {
+    let mut terms = OrderTerms {
         wallet: WalletId(dice.next()),
         key: KeyId(dice.next()),
         instrument: InstrumentId(dice.next() as u32),
@@ -354,7 +417,15 @@ fn terms(dice: &mut Dice) -> OrderTerms {
         },
         rounded_from: dice.maybe(Dice::text),
         order_hash: dice.maybe(|dice| [dice.next() as u8; 32]),
-    }
+        fill: None,
+    };
+    // Of a drawn value: the values that are drawn later stay.
+    terms.fill = terms.order_hash.map(|[byte, ..]| FillTerms {
+        model: FillModel::ALL[usize::from(byte) % FillModel::ALL.len()],
+        cancel_share: Bps(byte.into()),
+        ..FillTerms::KIND
+    });
+    terms
 }
 
 fn moment(dice: &mut Dice) -> Timestamp {
@@ -434,9 +505,14 @@ fn golden_lines() -> Vec<String> {
     lines
 }
 
+/// With `WRITE_GOLDEN` in its environment the test writes the file: for a new fact, whose lines are then the only change.
 #[test]
 fn the_newest_format_has_the_golden_bytes() {
-    let (now, golden) = (golden_lines(), GOLDEN[GOLDEN.len() - 1].1);
+    let now = golden_lines();
+    if std::env::var_os("WRITE_GOLDEN").is_some() {
+        std::fs::write(golden_file(VERSION), now.join("\n") + "\n").expect("room");
+    }
+    let golden = golden(VERSION);
     for line in golden.lines() {
         assert!(now.iter().any(|now| now == line), "the journal's bytes changed, old logs cannot be read: {line}");
     }
@@ -448,13 +524,32 @@ fn the_newest_format_has_the_golden_bytes() {
     assert!(named(Mutation::KINDS) && named(MarketMutation::KINDS), "each fact has its lines");
 }
 
-/// The journal format of a line of a golden file: three facts have their own format.
+/// The format of a line of a golden file, and the first format of a fact about a market: some have their own.
 fn format_of(name: &str, file: u16) -> u16 {
     match (name, file) {
         ("Restored", VERSION_FIRST) => VERSION_RESTORED,
         ("ClockSetBack", VERSION_FIRST) => VERSION_SET_BACK,
-        ("HistoryCut", VERSION_FIRST) => VERSION,
+        ("HistoryCut", VERSION_FIRST) => VERSION_FOURTH,
+        ("FeeScheduleChanged" | "AddressDeclared", VERSION_FIRST) => VERSION,
         _ => file,
+    }
+}
+
+/// The first golden file with a fact.
+fn file_of(name: &str) -> u16 {
+    match first_format(name) {
+        VERSION_FIRST..=VERSION_SET_BACK => VERSION_FIRST,
+        later => later,
+    }
+}
+
+fn first_format(name: &str) -> u16 {
+    let place = |name: &str| Mutation::KINDS.iter().position(|kind| kind.name == name);
+    match place(name) {
+        None => format_of(name, VERSION_FIRST),
+        number if number >= place("FillCharged") => VERSION,
+        number if number >= place("BacktestCreated") => VERSION_FOURTH,
+        _ => VERSION_FIRST,
     }
 }
 
@@ -474,8 +569,8 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
         facts.into_iter().next().expect("one")
     }
     let mut cases = 0;
-    for (file, golden) in GOLDEN {
-        for line in golden.lines() {
+    for file in GOLDEN {
+        for line in golden(file).lines() {
             let (name, bytes) = line.split_once(' ').expect("a name and its bytes");
             let (version, bytes) = (format_of(name, file), unhex(bytes));
             if MarketMutation::KINDS.iter().any(|kind| kind.name == name) {
@@ -484,19 +579,15 @@ fn golden_bytes_of_every_format_stay_readable_and_writable() {
             } else {
                 let fact: Mutation = check(version, &bytes, line);
                 assert_eq!(fact.name(), name);
-                match &fact {
-                    Mutation::OrderPlaced(placed) if version < VERSION => assert_eq!(placed.terms.order_hash, None),
-                    Mutation::OrderFilled(filled) if version < VERSION => assert_eq!(filled.venue_at, None),
-                    _ => {}
-                }
+                assert_eq!(without_later(version, fact.clone()), fact, "{line}");
             }
             cases += 1;
         }
     }
     println!("golden facts: {cases}");
-    // The last one is about markets: that history was cut.
-    let later = every_variant(&mut Dice(1)).iter().filter(|fact| is_later(fact)).count() + 1;
-    assert_eq!(cases, GOLDEN.len() * 2 * (Mutation::KINDS.len() + MarketMutation::KINDS.len()) - 2 * later);
+    let kinds = || Mutation::KINDS.iter().chain(MarketMutation::KINDS);
+    let in_file = |file: u16| kinds().filter(|kind| file_of(kind.name) <= file).count();
+    assert_eq!(cases, GOLDEN.iter().map(|file| 2 * in_file(*file)).sum::<usize>());
 }
 
 /// A fact with its own format is refused in an earlier one.
@@ -505,7 +596,7 @@ fn a_fact_before_its_format_is_an_error() {
     let facts = every_market_variant(&mut Dice(1));
     let mut cases = 0;
     for (fact, version) in facts.iter().flat_map(|fact| (VERSION_FIRST..=VERSION).map(move |version| (fact, version))) {
-        let first = format_of(fact.name(), VERSION_FIRST);
+        let first = first_format(fact.name());
         let bytes = encoded(version, fact);
         let read: Vec<_> = decode::<MarketMutation>(version, &bytes).expect("a known format").collect();
         let expected = if version < first { Err(CodecError::Variant) } else { Ok(fact.clone()) };
@@ -516,7 +607,10 @@ fn a_fact_before_its_format_is_an_error() {
         for version in VERSION_FIRST..VERSION {
             let bytes = encoded(version, &fact);
             let read: Vec<_> = decode::<Mutation>(version, &bytes).expect("a known format").collect();
-            let expected = if is_later(&fact) { Err(CodecError::Variant) } else { Ok(without_later(fact.clone())) };
+            let expected = match first_format(fact.name()) {
+                first if version < first => Err(CodecError::Variant),
+                _ => Ok(without_later(version, fact.clone())),
+            };
             assert_eq!(read, [expected], "{} in format {version}", fact.name());
             cases += 1;
         }
@@ -548,6 +642,11 @@ fn wincode_writes_and_reads_the_bytes_of_bincode() {
                 unchanged => bincode::encode_to_vec(unchanged, layout),
             };
             assert_eq!(encoded(VERSION_FIRST, &fact), earlier.expect("memory"), "seed {seed} {}", fact.name());
+            let earlier = match fact.clone() {
+                Mutation::OrderPlaced(fact) => bincode::encode_to_vec((8_u32, fourth::OrderPlaced::from(fact)), layout),
+                unchanged => bincode::encode_to_vec(unchanged, layout),
+            };
+            assert_eq!(encoded(VERSION_FOURTH, &fact), earlier.expect("memory"), "seed {seed} {}", fact.name());
             count += 1;
         }
         for fact in every_market_variant(&mut dice) {
@@ -571,28 +670,31 @@ fn a_record_is_the_sequence_of_its_facts() {
         let read: Result<Vec<Mutation>, _> = decode(VERSION, &bytes[3..]).expect("this version").collect();
         assert_eq!(read.as_ref(), Ok(&facts));
         // An earlier format has them without later fields.
-        let mut bytes = Vec::new();
-        encode(VERSION_FIRST, &facts, &mut bytes);
-        let read: Result<Vec<Mutation>, _> = decode(VERSION_FIRST, &bytes).expect("a known format").collect();
-        let without: Vec<Mutation> = facts.into_iter().map(without_later).collect();
-        assert_eq!(read, Ok(without));
+        for version in [VERSION_FIRST, VERSION_FOURTH] {
+            let mut bytes = Vec::new();
+            encode(version, &facts, &mut bytes);
+            let read: Result<Vec<Mutation>, _> = decode(version, &bytes).expect("a known format").collect();
+            let without: Vec<Mutation> = facts.iter().cloned().map(|fact| without_later(version, fact)).collect();
+            assert_eq!(read, Ok(without));
+        }
     }
 }
 
-/// Whether only the newest format has this fact.
-fn is_later(fact: &Mutation) -> bool {
-    let number = Mutation::KINDS.iter().position(|kind| kind.name == fact.name()).expect("each kind is listed");
-    number >= Mutation::KINDS.iter().position(|kind| kind.name == "BacktestCreated").expect("it is listed")
-}
-
-/// The fact as in the first format.
-fn without_later(fact: Mutation) -> Mutation {
+/// The fact as in a format.
+fn without_later(version: u16, fact: Mutation) -> Mutation {
     match fact {
         Mutation::OrderPlaced(mut placed) => {
-            placed.terms.order_hash = None;
+            if version < VERSION_FOURTH {
+                placed.terms.order_hash = None;
+            }
+            if version < VERSION {
+                placed.terms.fill = None;
+            }
             placed.into()
         }
-        Mutation::OrderFilled(filled) => fact::OrderFilled { venue_at: None, ..filled }.into(),
+        Mutation::OrderFilled(filled) if version < VERSION_FOURTH => {
+            fact::OrderFilled { venue_at: None, ..filled }.into()
+        }
         other => other,
     }
 }
@@ -620,7 +722,7 @@ fn a_length_beyond_the_bytes_is_an_error() {
         (order.to_vec(), CodecError::Length),
         (vec![0], CodecError::Length),
     ] {
-        for version in [VERSION_FIRST, VERSION] {
+        for version in GOLDEN {
             let read: Vec<_> = decode::<Mutation>(version, &bytes).expect("a known format").collect();
             assert_eq!(read, [Err(error)], "{} in format {version}", hex(&bytes));
         }
@@ -630,12 +732,10 @@ fn a_length_beyond_the_bytes_is_an_error() {
 #[test]
 fn broken_bytes_are_an_error_or_other_facts() {
     let (mut errors, mut facts_count) = (0, 0);
-    for (seed, version) in (0..60).map(|seed| (seed, if seed % 2 == 0 { VERSION } else { VERSION_FIRST })) {
+    for (seed, version) in (0..60).map(|seed| (seed, GOLDEN[seed as usize % GOLDEN.len()])) {
         let mut dice = Dice(seed);
-        let facts: Vec<Mutation> = match version {
-            VERSION => every_variant(&mut dice),
-            _ => every_variant(&mut dice).into_iter().filter(|fact| !is_later(fact)).map(without_later).collect(),
-        };
+        let facts = every_variant(&mut dice).into_iter().filter(|fact| first_format(fact.name()) <= version);
+        let facts: Vec<Mutation> = facts.map(|fact| without_later(version, fact)).collect();
         let mut bytes = Vec::new();
         encode(version, &facts, &mut bytes);
         for end in 0..bytes.len() {

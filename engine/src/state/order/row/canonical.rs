@@ -5,11 +5,12 @@ use crate::amount::Cash;
 use crate::canonical::RowBytes;
 use crate::id::TradeId;
 use crate::mutation::packed::{bits, has};
+use crate::realism::FillTerms;
 
 impl Order {
     /// Appends its fields; `fills` are the ids of its fills in their order.
     pub(crate) fn put_canonical(&self, fills: &[TradeId], row: &mut RowBytes<'_>) {
-        const NO_RAREST: &Rarest = &Rarest { rounded_from: None, order_hash: None };
+        const NO_RAREST: &Rarest = &Rarest { rounded_from: None, order_hash: None, fill: None };
         // The patterns name every field, so that none can be missed.
         let Order {
             id,
@@ -73,7 +74,8 @@ impl Order {
         row.optional(8, (*book_walk_levels != u16::MAX).then_some((*book_walk_levels).into()));
         let rare = terms.rare();
         row.optional(9, rare.and_then(|rare| rare.fillable.get()).map(|qty| qty.0));
-        let Rarest { rounded_from, order_hash } = rare.and_then(|rare| rare.rarest.as_deref()).unwrap_or(NO_RAREST);
+        let Rarest { rounded_from, order_hash, fill } =
+            rare.and_then(|rare| rare.rarest.as_deref()).unwrap_or(NO_RAREST);
         let client_order_id = rare.and_then(|rare| rare.client_order_id.as_ref());
         for (field, text) in [(10, client_order_id), (11, rounded_from.as_ref())] {
             if let Some(text) = text {
@@ -97,6 +99,13 @@ impl Order {
             row.number(fills.len() as u64);
             fills.iter().for_each(|fill| row.number(fill.0));
         }
+        if let Some(FillTerms { model, n, cancel_share, depth_share, match_window_ms, half_life_s }) = fill {
+            row.byte(17);
+            row.byte(*model as u8);
+            for number in [(*n).into(), cancel_share.0, depth_share.0, *match_window_ms, *half_life_s] {
+                row.number(number.into());
+            }
+        }
     }
 }
 
@@ -117,6 +126,7 @@ impl Fill {
             before: _,
             liquidity,
             source,
+            by_schedule,
         } = self;
         for number in [id.0, order.0, qty.0, notional.0 as u64, fee.0 as u64, at.0, fee_rate.0.into()] {
             row.number(number);
@@ -125,6 +135,7 @@ impl Fill {
         row.byte(*source as u8);
         row.optional(1, quote_age_ms.get().map(u64::from));
         row.optional(2, self.venue_at().map(|at| at.0));
+        row.optional(3, by_schedule.then_some(1));
     }
 }
 
@@ -137,6 +148,7 @@ mod tests {
     use crate::fact;
     use crate::id::{InstrumentId, KeyId, OrderId, PositionId, WalletId};
     use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Quality, Side, TimeInForce};
+    use crate::realism::FillModel;
     use crate::time::Timestamp;
     use crate::user::shared_rows::SharedRows;
 
@@ -171,6 +183,7 @@ mod tests {
             },
             rounded_from: Some("1.5".to_owned()),
             order_hash: Some([0xab; 32]),
+            fill: Some(FillTerms { model: FillModel::QueueProb, n: 3, cancel_share: Bps(31), ..FillTerms::KIND }),
             ..limit.clone()
         };
         let mut rares = SharedRows::new();
@@ -195,18 +208,19 @@ mod tests {
             optional(13, 8),
         );
         let of_fills = format!("10{}", numbers(&[2, 70, 71]));
+        let of_model = format!("1104{}", numbers(&[3, 31, 10_000, 1_000, 60]));
         // (order, its fills, bytes)
         let rows = [
             (&plain, &[][..], format!("{head}{}0101000000", numbers(&[0, 0, 0]))),
             (
                 &filled,
                 &[TradeId(70), TradeId(71)][..],
-                format!("{head}{}010101007f{common}{}{of_fills}", numbers(&[3, 4, 1]), optional(15, 2)),
+                format!("{head}{}010101007f{common}{}{of_fills}{of_model}", numbers(&[3, 4, 1]), optional(15, 2)),
             ),
             (
                 &closed,
                 &[TradeId(70), TradeId(71)][..],
-                format!("{head}{}010101002f{common}0e05{}{of_fills}", numbers(&[3, 4, 1]), numbers(&[12])),
+                format!("{head}{}010101002f{common}0e05{}{of_fills}{of_model}", numbers(&[3, 4, 1]), numbers(&[12])),
             ),
         ];
         for (order, fills, expected) in &rows {
@@ -244,8 +258,11 @@ mod tests {
             for before in [super::super::NO_FILL, 3] {
                 let fill = Fill::of(fact, before);
                 assert_eq!(hex_of(Kind::Fill, |row| fill.put_canonical(row)), *expected, "{fact:?}");
+                let charged = Fill { by_schedule: true, ..fill };
+                let expected = format!("{expected}03{}", numbers(&[1]));
+                assert_eq!(hex_of(Kind::Fill, |row| charged.put_canonical(row)), expected, "{fact:?} by a schedule");
             }
         }
-        println!("bytes of fills: {} cases", 2 * rows.len());
+        println!("bytes of fills: {} cases", 4 * rows.len());
     }
 }

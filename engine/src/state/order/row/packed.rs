@@ -3,6 +3,7 @@
 use super::{Figure, Fill, Fillable, HIGH_SLIPPAGE, NO_FILL, Order, Rare, Rarest, STALE_QUOTE, Terms, parts};
 use crate::amount::{Bps, Cash, Price, Qty};
 use crate::bytes::CodecError;
+use crate::describe::Words;
 use crate::id::{InstrumentId, KeyId, OrderId, TradeId, WalletId};
 use crate::mutation::packed::{
     Numbered, Packed, Packer, bits, has, take_byte, take_bytes, take_figure, take_number, take_signed, take_small,
@@ -10,6 +11,7 @@ use crate::mutation::packed::{
 };
 use crate::order::text::Text;
 use crate::order::{CloseReason, EntryRoute, Liquidity, OrderType, PriceSource, Side, TimeInForce};
+use crate::realism::{FillModel, FillTerms};
 use crate::time::Timestamp;
 use crate::user::shared_rows::SharedRows;
 
@@ -215,12 +217,17 @@ impl Packed for Order {
 
 impl Rare {
     fn pack(&self, packer: &mut Packer) {
-        const NONE: &Rarest = &Rarest { rounded_from: None, order_hash: None };
+        const NONE: &Rarest = &Rarest { rounded_from: None, order_hash: None, fill: None };
         let Rare { fillable, client_order_id, rarest } = self;
-        let Rarest { rounded_from, order_hash } = rarest.as_deref().unwrap_or(NONE);
+        let Rarest { rounded_from, order_hash, fill } = rarest.as_deref().unwrap_or(NONE);
         let fillable = fillable.get();
-        let shown = [fillable.is_some(), client_order_id.is_some(), rounded_from.is_some(), order_hash.is_some()];
-        packer.byte(bits(shown));
+        packer.byte(bits([
+            fillable.is_some(),
+            client_order_id.is_some(),
+            rounded_from.is_some(),
+            order_hash.is_some(),
+            fill.is_some(),
+        ]));
         if let Some(qty) = fillable {
             packer.number(qty.0);
         }
@@ -230,6 +237,12 @@ impl Rare {
         if let Some(hash) = order_hash {
             packer.output().extend_from_slice(hash);
         }
+        if let Some(FillTerms { model, n, cancel_share, depth_share, match_window_ms, half_life_s }) = fill {
+            packer.byte(*model as u8);
+            for number in [(*n).into(), cancel_share.0, depth_share.0, *match_window_ms, *half_life_s] {
+                packer.number(number.into());
+            }
+        }
     }
 
     fn unpack(input: &mut &[u8]) -> Result<Rare, CodecError> {
@@ -238,21 +251,50 @@ impl Rare {
         let client_order_id = if has(shown, 1) { Some(Text::new(take_text(input)?)) } else { None };
         let rounded_from = if has(shown, 2) { Some(Text::new(take_text(input)?)) } else { None };
         let order_hash = if has(shown, 3) { Some(take_bytes(input)?) } else { None };
-        Ok(Rare { fillable, client_order_id, rarest: Rarest { rounded_from, order_hash }.boxed() })
+        let fill = if has(shown, 4) { Some(take_fill(input)?) } else { None };
+        Ok(Rare { fillable, client_order_id, rarest: Rarest { rounded_from, order_hash, fill }.boxed() })
     }
+}
+
+fn take_fill(input: &mut &[u8]) -> Result<FillTerms, CodecError> {
+    Ok(FillTerms {
+        model: FillModel::of_number(take_byte(input)?)?,
+        n: take_small(input)?,
+        cancel_share: Bps(take_small(input)?),
+        depth_share: Bps(take_small(input)?),
+        match_window_ms: take_small(input)?,
+        half_life_s: take_small(input)?,
+    })
 }
 
 /// Bit of a fill's first byte: it has the recording's time, as its last field.
 const HAS_VENUE_AT: u8 = 1 << 7;
+/// Its fee is by the schedule of its market.
+const BY_SCHEDULE: u8 = 1 << 6;
+const _: () = assert!(<PriceSource as Words>::ALL.len() <= 32);
 
 impl Packed for Fill {
     type Shared = ();
 
     fn pack(&self, fill_before: Option<&Fill>, packer: &mut Packer) {
-        let Fill { id, order, qty, notional, fee, at, venue_at, fee_rate, quote_age_ms, before, liquidity, source } =
-            self;
+        let Fill {
+            id,
+            order,
+            qty,
+            notional,
+            fee,
+            at,
+            venue_at,
+            fee_rate,
+            quote_age_ms,
+            before,
+            liquidity,
+            source,
+            by_schedule,
+        } = self;
         let has_venue_at = *venue_at != Timestamp(0);
-        let shown = if has_venue_at { HAS_VENUE_AT } else { 0 };
+        let bit = |is_set, bit| if is_set { bit } else { 0 };
+        let shown = bit(has_venue_at, HAS_VENUE_AT) | bit(*by_schedule, BY_SCHEDULE);
         packer.byte(*liquidity as u8 | (*source as u8) << 1 | shown);
         packer.step(fill_before.map_or(0, |before| before.id.0), id.0);
         packer.step(id.0, order.0);
@@ -283,7 +325,8 @@ impl Packed for Fill {
             quote_age_ms: Figure(take_figure(input)?),
             before: take_figure(input)?,
             liquidity: Liquidity::of_number(shape & 1)?,
-            source: PriceSource::of_number((shape & !HAS_VENUE_AT) >> 1)?,
+            source: PriceSource::of_number((shape & !(HAS_VENUE_AT | BY_SCHEDULE)) >> 1)?,
+            by_schedule: shape & BY_SCHEDULE != 0,
         };
         if shape & HAS_VENUE_AT != 0 {
             fill.venue_at = Timestamp(take_step(fill_before.map_or(0, |before| before.venue_at.0), input)?);
@@ -309,6 +352,7 @@ impl Fill {
             before: NO_FILL,
             liquidity: Liquidity::Taker,
             source: PriceSource::BookWalk,
+            by_schedule: false,
         }
     }
 }
@@ -356,7 +400,15 @@ mod tests {
             (terms.post_only, terms.marketable, terms.warnings) = (at == 0, at == 1, bits([at > 1, at == 1]));
             let client_order_id = (at > 0).then(|| Text::new("é雨"));
             let rounded_from = (at > 0).then(|| Text::new(""));
-            let rarest = Rarest { rounded_from, order_hash: (at > 1).then_some([0x5a; 32]) }.boxed();
+            let fill = (at > 0).then_some(FillTerms {
+                model: FillModel::QueueProb,
+                n: at as u16,
+                cancel_share: Bps(at as u32),
+                depth_share: Bps(u32::MAX),
+                match_window_ms: 0,
+                half_life_s: at as u32,
+            });
+            let rarest = Rarest { rounded_from, order_hash: (at > 1).then_some([0x5a; 32]), fill }.boxed();
             let rare = Rare { fillable: Fillable(at), client_order_id, rarest };
             (terms.rare_block, terms.rare_at) = parts((at != 1).then(|| rares.push(rare)));
             orders.push(order);
@@ -374,6 +426,7 @@ mod tests {
             before: at as u32,
             liquidity: Liquidity::Maker,
             source: PriceSource::EmergencyExitEntryPricePostExpiry,
+            by_schedule: at != 7,
         });
         let count = come_back(&orders) + come_back(&fills);
         println!("rows after rows: {count} cases");

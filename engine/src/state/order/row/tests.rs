@@ -58,6 +58,7 @@ fn full_terms() -> OrderTerms {
         },
         rounded_from: Some("123.4567891".to_owned()),
         order_hash: None,
+        fill: None,
     }
 }
 

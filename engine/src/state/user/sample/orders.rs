@@ -6,6 +6,7 @@ use crate::fact;
 use crate::id::{InstrumentId, OrderId, PositionId, TradeId, UserId};
 use crate::mutation::Mutation;
 use crate::order::{CloseReason, Liquidity, OrderTerms, PriceSource, Quality, Side, Taken, TimeInForce};
+use crate::realism::{FillModel, FillTerms};
 use crate::time::{HOUR, Timestamp};
 
 /// A new order: killed, filled, partly filled, resting, or several of these.
@@ -63,6 +64,10 @@ pub(super) fn place(
         },
         rounded_from: dice.chance(5).then(|| "1.00001".to_owned()),
         order_hash: dice.chance(10).then(|| std::array::from_fn(|at| (order.0 >> (at % 8 * 8)) as u8)),
+        fill: order.0.is_multiple_of(5).then(|| FillTerms {
+            model: FillModel::ALL[(order.0 / 5) as usize % FillModel::ALL.len()],
+            ..FillTerms::KIND
+        }),
         ..OrderTerms::limit(wallet, user.keys[0], instrument, side, limit, Qty(qty))
     };
     let mut known =

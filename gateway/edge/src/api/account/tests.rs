@@ -129,7 +129,7 @@ fn history_has_the_shape_of_the_contract() {
         r#""quantity":"50","notional":"21.00","fee":"0.609","status":"FILLED","price_source":"book_walk","#,
         r#""price_age_ms":310,"filled_at":"2026-10-02T09:15:00.004211Z","created_at":"2026-10-02T09:15:00.001100Z","#,
         r#""trade_id":141233,"token_id":"81140002","liquidity":"TAKER","fee_rate_bps":500,"wallet_id":3,"#,
-        r#""client_order_id":"m-1","venue_time":null}],"next_cursor":""}"#
+        r#""client_order_id":"m-1","venue_time":null,"fee_source":"category_table"}],"next_cursor":""}"#
     );
     assert_eq!(answer.text(), expected.replace("CONDITION", town.condition()));
     let more = town.send("GET", "/v1/account/history?envelope=1&offset=50&limit=1&wallet_id=all&side=sell", "");

@@ -2,11 +2,10 @@
 
 use super::valuation::{Marks, Valuation, market_value};
 use crate::api::orders::view::{Texts, fill_price};
-use crate::api::orders::words::{self, LiquidityName, SideName};
+use crate::api::orders::words::{self, FeeSourceName, LiquidityName, SideName};
 use crate::http::record::{Record, record};
 use crate::http::scalar::{Blank, Money, Price, Quantity, Rate, Timestamp, TokenId, words};
 use engine::amount::Qty;
-use engine::order::Liquidity;
 use engine::user;
 use engine::view::{FillView, PositionView};
 use schemars::JsonSchema;
@@ -107,6 +106,8 @@ record! {
         client_order_id: Option<&'a str> = Some("m-1");
         venue_time: Option<Timestamp> = None,
             "Time of the recording that the fill was made against; null where the venue's time is server time.";
+        fee_source: FeeSourceName = "category_table".into(),
+            "What decided the fee: the schedule that the market states, the rate of its category, or nothing.";
     }
 
     /// Fills with `envelope`.
@@ -214,10 +215,11 @@ impl<'a> Fill<'a> {
             trade_id: fill.id.0,
             token_id: texts.token().into(),
             liquidity: words::liquidity(fill.liquidity).into(),
-            fee_rate_bps: if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() },
+            fee_rate_bps: fill.charged_rate().0.into(),
             wallet_id: terms.wallet.0,
             client_order_id: terms.client_order_id(),
             venue_time: fill.venue_at().map(Timestamp),
+            fee_source: fill.fee_source().name().into(),
         }
     }
 }

@@ -85,6 +85,7 @@ fn filled(town: &Town) {
             resting: false,
             instrument: town.market.instrument(outcome),
             qty: Qty(micros),
+            fee: engine::fee::FeeSource::CategoryTable,
         };
         let at = crate::http::testing::NOW;
         let notice = Notice { user: engine::id::UserId(1), user_seq: 1, order: OrderId(1), what, at };

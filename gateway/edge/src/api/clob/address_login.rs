@@ -5,7 +5,7 @@
 //! Key, secret and passphrase are derived from the server's secret, the address and the nonce: the same request always gets
 //! the same answer, and only the hash of the key is stored.
 
-use super::signature::{Address, Claim, NoClaim};
+use super::signature::{Address, Claim, NoClaim, hexadecimal};
 use crate::api::keys::request::{self, NewKey};
 use crate::api::refuse::unexpected;
 use crate::engine_client::AskError;
@@ -17,6 +17,7 @@ use crate::http::reply::Refusal;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use engine::command::{Answer, Command, IssueKey};
+use engine::directory::Directory;
 use engine::id::UserId;
 use engine::time::Timestamp;
 use engine::user::Permissions;
@@ -28,6 +29,8 @@ use zeroize::Zeroizing;
 /// Largest distance between the time of a signature and the wall clock or the server's time. The two differ after a journal
 /// from the future; a client that reads the time of this server signs by server time.
 const SIGNED_WITHIN_SECS: u64 = 60;
+/// The subject of the account of an address begins with it.
+const SUB: &str = "address:";
 /// Name of the keys that are made here.
 const KEY_NAME: &str = "address login";
 
@@ -44,8 +47,13 @@ impl Credentials {
         self.key.expose_alias()
     }
 
+    /// The hash of the key.
+    pub(super) fn key_hash(&self) -> [u8; 32] {
+        self.key.secret().hash
+    }
+
     /// Those of an address and a nonce, on a server of this brand and with this secret.
-    fn of(call: &Call, address: Address, nonce: &[u8; 32]) -> Credentials {
+    pub(super) fn of(call: &Call, address: Address, nonce: &[u8; 32]) -> Credentials {
         let config = &call.front().settings;
         let derived = |what: &str| {
             let secret = config.auth.server_secret.expose().as_bytes();
@@ -65,6 +73,12 @@ impl Credentials {
     }
 }
 
+/// The address whose account that user is, if it was made here.
+pub(super) fn address_of(directory: &Directory, user: UserId) -> Option<Address> {
+    let text = directory.sub(user)?.strip_prefix(SUB)?;
+    hexadecimal(text.as_bytes()).map(Address)
+}
+
 /// The credentials of the address that signs this request: makes its user at first sight, and the key when the nonce is
 /// new.
 ///
@@ -73,7 +87,7 @@ impl Credentials {
 pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
     let claim = verified(call)?;
     let (front, directory) = (call.front(), &call.reads().directory);
-    let sub = format!("address:{}", claim.address);
+    let sub = format!("{SUB}{}", claim.address);
     let user = match directory.by_sub(&sub) {
         Some(user) => user,
         None => {
@@ -87,7 +101,7 @@ pub async fn credentials(call: &Call) -> Result<Credentials, Refusal> {
         return Err(Code::AccessRestricted.into());
     }
     let credentials = Credentials::of(call, claim.address, &claim.nonce);
-    match directory.principal(&credentials.key.secret().hash) {
+    match directory.principal(&credentials.key_hash()) {
         Some(known) if known.revoked => Err(Code::InvalidKey.into()),
         Some(known) if front.gatekeeper.disables(known.key) => Err(Code::KeyDeactivated.into()),
         Some(known) if known.expires_at.is_some_and(|end| end <= call.now) => Err(Code::KeyExpired.into()),

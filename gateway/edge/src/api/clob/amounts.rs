@@ -60,8 +60,18 @@ impl Amounts {
         Cash(self.maker as i64)
     }
 
+    /// What the order gives, in 10⁻⁶ shares or USD.
+    pub fn maker(&self) -> u64 {
+        self.maker
+    }
+
+    /// What the order takes, in 10⁻⁶ USD or shares.
+    pub fn taker(&self) -> u64 {
+        self.taker
+    }
+
     /// USD and shares whose quotient is the price.
-    fn price(&self) -> (u128, u128) {
+    pub fn price(&self) -> (u128, u128) {
         match self.side {
             Side::Buy => (self.maker.into(), self.taker.into()),
             Side::Sell => (self.taker.into(), self.maker.into()),

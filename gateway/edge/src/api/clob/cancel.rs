@@ -15,8 +15,6 @@ use engine::view::CancelledOrders;
 use std::borrow::Cow;
 use wire::value::Value;
 
-/// Most orders that one call cancels.
-const IDS_MAX: usize = 3_000;
 /// Names under which clients send the id of the one order.
 const ID_NAMES: [&str; 4] = ["orderID", "orderId", "order_id", "id"];
 
@@ -39,14 +37,15 @@ pub async fn one(call: Call) -> Outcome {
 
 /// `DELETE /v1/orders`.
 pub async fn several(call: Call) -> Outcome {
+    let most = call.front().settings.compat.rehearsal.cancels_max();
     match call.json()? {
         // An empty list is not a mistake: a client sends the orders that it has.
         Some(Value::Array(ids)) if ids.is_empty() => {
             Ok(Reply::json(&CanceledOrders { canceled: Vec::new(), not_canceled: ByName(Vec::new()) }))
         }
-        Some(Value::Array(ids)) if ids.len() <= IDS_MAX => cancel(&call, &ids).await,
+        Some(Value::Array(ids)) if ids.len() <= most => cancel(&call, &ids).await,
         Some(Value::Array(ids)) => {
-            let message = format!("{} ids were sent; at most {IDS_MAX} can be.", ids.len());
+            let message = format!("{} ids were sent; at most {most} can be.", ids.len());
             Err(Refusal::new(Code::InvalidBody, message))
         }
         Some(other) => Err(Refusal::new(Code::InvalidBody, format!("The body is {}, not an array.", other.kind()))),

@@ -32,8 +32,6 @@ const MARKETS_PER_TURN: usize = 2_000;
 const ROWS_PER_TURN: usize = 100;
 /// The price of a token that was never quoted: typed clients read a number only.
 const UNQUOTED: Cash = Cash(500_000);
-/// Basis points × 100 are 10⁻⁶.
-const MICROS_PER_BPS: i64 = 100;
 const OUTCOMES: [MarketOutcome; 2] = [MarketOutcome::First, MarketOutcome::Second];
 
 /// The page of a list.
@@ -139,9 +137,9 @@ record! {
 
     /// The fee of takers.
     pub struct ClobFee {
-        r: Number = Number::of("0.04"), "The rate: basis points / 10000.";
+        r: Number = Number::of("0.04"), "The rate that a fill is charged now: basis points / 10000.";
         e: u64 = 1, "The exponent of the fee curve.";
-        to: bool = true, "Takers alone pay.";
+        to: bool = true, "Only takers pay.";
     }
 
     /// An object without fields: there are no rewards.
@@ -319,7 +317,7 @@ impl<'a> VenueMarket<'a> {
             game_start_time: (),
             seconds_delay: 0,
             maker_base_fee: 0,
-            taker_base_fee: base_fee(reads.rules.fees.rate(listing.category).0),
+            taker_base_fee: base_fee(reads.rules.fees.shown(cell).bps().0),
             notifications_enabled: false,
             is_50_50_outcome: cell.resolution() == Some(Resolution::Split),
             neg_risk_market_id: "",
@@ -355,8 +353,7 @@ impl<'a> VenueToken<'a> {
 
 fn clob_market(call: &Call) -> Outcome {
     let cell = named(call)?;
-    let bps = call.reads().rules.fees.rate(cell.listing.category).0;
-    let rate = Number(i64::from(bps) * MICROS_PER_BPS);
+    let fees = call.reads().rules.fees.shown(cell);
     Ok(Reply::json(&ClobMarket {
         c: cell.listing.condition.as_str().into(),
         t: OUTCOMES.map(|outcome| ClobToken { t: cell.token(outcome).into(), o: cell.outcome(outcome) }),
@@ -364,8 +361,12 @@ fn clob_market(call: &Call) -> Outcome {
         mos: book::min_order_size(cell).into(),
         nr: cell.listing.neg_risk,
         mbf: 0,
-        tbf: base_fee(bps),
-        fd: (bps > 0).then_some(ClobFee { r: rate, e: 1, to: true }),
+        tbf: base_fee(fees.bps().0),
+        fd: (fees.rate > 0).then(|| ClobFee {
+            r: Number(fees.rate.into()),
+            e: fees.exponent.into(),
+            to: fees.taker_only,
+        }),
         r: ClobRewards {},
         gst: (),
         ao: Phase::of(cell, call.now).accepting_orders,

@@ -8,6 +8,7 @@
 //! | `signed.rs`, `amounts.rs` | signed order → placement: fields; price and size |
 //! | `flat.rs` | flat order → placement |
 //! | `order_hash.rs` | the EIP-712 hash of a signed order |
+//! | `rehearsal/` | the venue's checks of a signed order, reported or refused |
 //! | `ids.rs`, `words.rs`, `rows.rs` | ids, words and rows of answers |
 //! | `place.rs`, `cancel.rs`, `list.rs` | handlers, with the records that they answer |
 //! | `tokens.rs`, `prices.rs` | lists of tokens; prices of many of them |
@@ -29,6 +30,7 @@ pub mod markets;
 mod order_hash;
 pub mod place;
 pub mod prices;
+mod rehearsal;
 pub mod requests;
 pub mod rows;
 pub mod signature;
@@ -50,6 +52,19 @@ use rows::OrderRow;
 
 /// Refusals of an order in the venue's shapes, besides those of every order.
 const SHAPE: &[Code] = &[Code::InvalidOrderPayload, Code::UnsupportedOrderType];
+/// The same of a signed order, with those of the rehearsal.
+const SIGNED: &[Code] = &[
+    Code::InvalidOrderPayload,
+    Code::UnsupportedOrderType,
+    Code::OrderVersionMismatch,
+    Code::OwnerNotKey,
+    Code::InvalidSignature,
+    Code::SignerNotKey,
+    Code::MakerNotAllowed,
+    Code::OrderDuplicated,
+    Code::InvalidAmounts,
+    Code::MarketableMin,
+];
 const CANCEL: &[Code] = &[Code::InvalidBody, Code::TradeInProgress, Code::ServerBusy, Code::PersistenceUnknown];
 
 pub const ROUTES: &[Route] = &joined::<{ OWN.len() + constants::TRADING.len() }>(OWN, constants::TRADING);
@@ -57,11 +72,12 @@ pub const ROUTES: &[Route] = &joined::<{ OWN.len() + constants::TRADING.len() }>
 const OWN: &[Route] = &[
     Route::post("/v1/order", "place_signed_order")
         .about("Place one signed order.")
+        .is_rehearsed()
         .at_root()
         .auth(Auth::Key)
         .needs(Permission::Trade)
         .rate(RateClass::Placement)
-        .fails(SHAPE)
+        .fails(SIGNED)
         .also_fails(PLACEMENT)
         .params(&IDEMPOTENCY_KEY)
         .takes::<PlaceSignedOrder<'_>>()
@@ -161,7 +177,14 @@ const DIALECT: Param = Param::query(
     Schema::Word(&["plain", "strict"]),
     "Types of the rows. Default: strict for clients of the venue's kind, else plain.",
 );
-const LOOKUP: [Param; 1] = [DIALECT];
+const LOOKUP: [Param; 2] = [DIALECT, QUEUE];
+
+/// Rows of orders have more fields.
+const QUEUE: Param = Param::query(
+    "queue",
+    Schema::Word(&["1"]),
+    "1: rows have `fill_model`, and those of orders in a queue `queue_ahead`, `queue_total` and `queue_confidence`.",
+);
 
 const MARKET: Param = Param::query("market", TEXT, "Condition id; of an unknown market there are no rows.");
 const ASSET: Param = Param::query("asset_id", TEXT, "Token id; of an unknown token there are no rows.");
@@ -171,7 +194,7 @@ const NEXT_CURSOR: Param = Param::query("next_cursor", TEXT, "`next_cursor` of t
 const CURSOR: Param = Param::query("cursor", TEXT, "The same, and wins.");
 const LIMIT: Param = Param::query("limit", Schema::Integer { min: 1, max: 500 }, "Default 100.");
 
-const ORDER_FILTER: [Param; 11] = [
+const ORDER_FILTER: [Param; 12] = [
     Param::query("id", TEXT, "Only this order: hexadecimal or decimal."),
     MARKET,
     ASSET,
@@ -203,6 +226,7 @@ const ORDER_FILTER: [Param; 11] = [
     LIMIT,
     WALLET_OF_ORDERS,
     DIALECT,
+    QUEUE,
 ];
 const TRADE_FILTER: [Param; 10] = [
     Param::query("id", TEXT, "Only this trade."),

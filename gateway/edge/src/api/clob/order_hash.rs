@@ -13,7 +13,18 @@ use wire::value::Value;
 
 const DOMAIN_TYPE: &[u8] = b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)";
 const DOMAIN_NAME: &[u8] = b"Polymarket CTF Exchange";
-const CHAIN: u64 = 137;
+/// The chain of the venue.
+pub(super) const POLYGON: u64 = 137;
+/// The type of an order of the second generation.
+pub(super) const ORDER_TYPE: &str = concat!(
+    "Order(uint256 salt,address maker,address signer,uint256 tokenId,uint256 makerAmount,uint256 takerAmount,",
+    "uint8 side,uint8 signatureType,uint256 timestamp,bytes32 metadata,bytes32 builder)"
+);
+/// The exchanges of markets without the neg-risk flag and with it, by generation.
+pub(super) const FIRST_EXCHANGES: [&[u8]; 2] =
+    [b"0x4bfb41d5b3570defd03c39a9a4d8de6bd8b8982e", b"0xc5d563a36ae78145c45a50134d48a1215220f80a"];
+pub(super) const SECOND_EXCHANGES: [&[u8]; 2] =
+    [b"0xe111180000d2663c0091e4f400237545b87b996b", b"0xe2222d279d744050d28e00520010520000310f59"];
 
 /// How orders of a version are hashed.
 struct Version {
@@ -42,10 +53,7 @@ static FIRST: LazyLock<Version> = LazyLock::new(|| Version {
         "uint256 takerAmount,uint256 expiration,uint256 nonce,uint256 feeRateBps,uint8 side,uint8 signatureType)"
     )
     .as_bytes()]),
-    domains: [
-        domain(b"1", b"0x4bfb41d5b3570defd03c39a9a4d8de6bd8b8982e"),
-        domain(b"1", b"0xc5d563a36ae78145c45a50134d48a1215220f80a"),
-    ],
+    domains: FIRST_EXCHANGES.map(|exchange| domain(b"1", POLYGON, exchange)),
     fields: &[
         Number("salt"),
         Address("maker"),
@@ -63,15 +71,8 @@ static FIRST: LazyLock<Version> = LazyLock::new(|| Version {
 });
 
 static SECOND: LazyLock<Version> = LazyLock::new(|| Version {
-    type_hash: keccak(&[concat!(
-        "Order(uint256 salt,address maker,address signer,uint256 tokenId,uint256 makerAmount,uint256 takerAmount,",
-        "uint8 side,uint8 signatureType,uint256 timestamp,bytes32 metadata,bytes32 builder)"
-    )
-    .as_bytes()]),
-    domains: [
-        domain(b"2", b"0xe111180000d2663c0091e4f400237545b87b996b"),
-        domain(b"2", b"0xe2222d279d744050d28e00520010520000310f59"),
-    ],
+    type_hash: keccak(&[ORDER_TYPE.as_bytes()]),
+    domains: SECOND_EXCHANGES.map(|exchange| domain(b"2", POLYGON, exchange)),
     fields: &[
         Number("salt"),
         Address("maker"),
@@ -90,24 +91,45 @@ static SECOND: LazyLock<Version> = LazyLock::new(|| Version {
 /// The hash of the object that was signed. `None`: it cannot be computed.
 pub fn order_hash(signed: &Value<'_>, is_neg_risk: bool) -> Option<[u8; 32]> {
     let version = if signed.get("timestamp").is_some() { &*SECOND } else { &*FIRST };
-    let mut words = Vec::with_capacity(32 * (1 + version.fields.len()));
-    words.extend_from_slice(&version.type_hash);
-    for field in version.fields {
-        words.extend_from_slice(&field.word(signed)?);
-    }
-    Some(keccak(&[b"\x19\x01", &version.domains[usize::from(is_neg_risk)], &keccak(&[&words])]))
+    Some(digest(&version.domains[usize::from(is_neg_risk)], &version.contents(signed)?))
 }
 
-fn domain(version: &[u8], contract: &[u8]) -> [u8; 32] {
+/// The hash of the fields of an order of the second generation, without the exchange that it was signed for.
+pub(super) fn contents(signed: &Value<'_>) -> Option<[u8; 32]> {
+    SECOND.contents(signed)
+}
+
+/// What is signed: fields for an exchange.
+pub(super) fn digest(domain: &[u8; 32], contents: &[u8; 32]) -> [u8; 32] {
+    keccak(&[b"\x19\x01", domain, contents])
+}
+
+/// The domain separator of a version of the exchange on a chain.
+///
+/// # Panics
+/// When the contract is not an address.
+pub(super) fn domain(version: &[u8], chain: u64, contract: &[u8]) -> [u8; 32] {
     let contract: [u8; 20] = hexadecimal(contract).expect("an address of our own");
     let parts = [
         keccak(&[DOMAIN_TYPE]),
         keccak(&[DOMAIN_NAME]),
         keccak(&[version]),
-        word(&CHAIN.to_be_bytes()),
+        word(&chain.to_be_bytes()),
         word(&contract),
     ];
     keccak(&[&parts.concat()])
+}
+
+impl Version {
+    /// The hash of an order's fields.
+    fn contents(&self, signed: &Value<'_>) -> Option<[u8; 32]> {
+        let mut words = Vec::with_capacity(32 * (1 + self.fields.len()));
+        words.extend_from_slice(&self.type_hash);
+        for field in self.fields {
+            words.extend_from_slice(&field.word(signed)?);
+        }
+        Some(keccak(&[&words]))
+    }
 }
 
 impl Field {
@@ -129,7 +151,8 @@ impl Field {
     }
 }
 
-fn text<'a>(signed: &'a Value<'_>, name: &str) -> Option<&'a str> {
+/// The text of a field, or the digits of a number.
+pub(super) fn text<'a>(signed: &'a Value<'_>, name: &str) -> Option<&'a str> {
     match signed.get(name)? {
         Value::Text(text) => Some(text.as_ref()),
         Value::Number(text) => Some(text),

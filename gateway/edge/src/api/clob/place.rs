@@ -2,6 +2,7 @@
 
 use super::flat::FlatOrder;
 use super::ids::{ORDER_EXAMPLE, OrderIds};
+use super::rehearsal::{Looked, Made, Rehearsal};
 use super::signed::{SignedOrder, SignedRequest};
 use super::words::{self, OrderEcho};
 use crate::api::orders::terms::Sender;
@@ -13,8 +14,11 @@ use crate::http::dialect::Dialect;
 use crate::http::record::{EmptyList, forms, record};
 use crate::http::reply::{Outcome, Refusal, Reply};
 use crate::http::scalar::{Blank, Digits, OrderHexId, Price, Quantity, Volume, Zero, words};
+use crate::rehearsal::{Found, explained};
 use engine::command::{Answer, BatchEntry, Command, Placement};
+use engine::describe::Words as _;
 use engine::order::{EntryRoute, Order, Side};
+use engine::rehearsal::Rule;
 use engine::reject::Reject;
 use engine::time::Timestamp;
 use engine::view::OrderView;
@@ -29,7 +33,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 words! {
     /// `live`: a part of the order rests.
     pub PlacedStatus = "live", "matched", "unmatched";
-    pub Unmatched = "unmatched";
+    pub FailedStatus = "unmatched", "";
 }
 
 record! {
@@ -54,12 +58,12 @@ record! {
 
     /// An entry that was refused or killed.
     pub struct FailedOrder {
-        success: bool = false, "Always false.";
+        success: bool = false, "False; true, as at the venue, where the rehearsal refuses.";
         #[serde(rename = "errorMsg")]
         error_msg: String = "Invalid order payload".to_owned(), "The venue's sentence.";
         #[serde(rename = "orderID")]
         order_id: Blank = "".into();
-        status: Unmatched = "unmatched".into();
+        status: FailedStatus = "unmatched".into(), "Empty, as at the venue, where the rehearsal refuses.";
         #[serde(rename = "makingAmount")]
         making_amount: Zero = "0".into();
         #[serde(rename = "takingAmount")]
@@ -71,6 +75,8 @@ record! {
         error: String = "INVALID_ORDER_PAYLOAD".to_owned(), "The code; in the strict dialect the sentence again.";
         message: Option<String> = None, "Strict: the sentence.", skip_serializing_if;
         code: Option<&'static str> = None, "Strict: the code.", skip_serializing_if;
+        rule: Option<&'static str> = None, "The rule of the rehearsal that refused it.", skip_serializing_if;
+        diagnosis: Option<&'static str> = None, "What a closer look showed.", skip_serializing_if;
     }
 
     /// The order was accepted.
@@ -103,14 +109,43 @@ forms! {
 pub async fn signed(call: Call) -> Outcome {
     let body = body(&call)?;
     let read = SignedOrder::read(&body, &sender(&call, SIGNED, EntryRoute::Venue));
-    let SignedOrder { placement, request } = read.in_dialect(call.dialect(), &call.reads().catalog);
+    let order = read.in_dialect(call.dialect(), &call.reads().catalog);
+    if let Some(rehearsal) = Rehearsal::of(&call) {
+        return Box::pin(rehearsed(&call, rehearsal, order)).await;
+    }
+    let SignedOrder { placement, request } = order;
     match call.ask(Command::Place(Box::new(placement))).await? {
-        Answer::Order(view) => {
-            let names_trades = call.front().settings.compat.trade_ids;
-            Ok(Reply::json(&PlacedOrder::new(&view, &OrderIds::of(&call), names_trades)))
-        }
+        Answer::Order(view) => Ok(placed(&call, &view)),
         other => Err(refused(&other, request.echo(SIGNED), request.fault, call.now)),
     }
+}
+
+/// The same while the venue's checks are rehearsed.
+async fn rehearsed(call: &Call, rehearsal: Rehearsal<'_>, mut order: SignedOrder<'_, '_>) -> Outcome {
+    let looked = rehearsal.look(&mut order, SIGNED);
+    let SignedOrder { placement, request } = order;
+    let answer = call.ask(Command::Place(Box::new(placement))).await;
+    let made = Made::of(&answer);
+    let outcome = answer.and_then(|answer| match answer {
+        Answer::Order(view) => Ok(placed(call, &view)),
+        Answer::Refused(reject) => {
+            let refused = refused(&Answer::Refused(reject), request.echo(SIGNED), request.fault, call.now);
+            Err(rehearsal.worded(&reject, looked.as_ref(), refused))
+        }
+        other => Err(refused(&other, request.echo(SIGNED), request.fault, call.now)),
+    });
+    let rules = rehearsal.end(vec![(looked, made)]);
+    rehearsal.headed(outcome, rules)
+}
+
+fn placed(call: &Call, view: &OrderView) -> Reply {
+    Reply::json(&PlacedOrder::new(view, &OrderIds::of(call), names_trades(call, &view.order)))
+}
+
+/// Whether the answer to a placement names its trades.
+fn names_trades(call: &Call, order: &Order) -> bool {
+    let compat = &call.front().settings.compat;
+    compat.trade_ids || (compat.rehearsal.profile.names_trades() && order.terms.time_in_force.immediate())
 }
 
 /// `POST /v1/orders` with a JSON array: entries in their order. Each succeeds or fails independently; the status is 200
@@ -125,31 +160,62 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
         let message = format!("{} orders were sent; the tier allows {most} in one batch.", orders.len());
         return Err(Refusal::new(Code::BatchLimitExceeded, message));
     }
+    let mut rehearsal = Rehearsal::of(call);
+    if let Some(rehearsal) = &mut rehearsal {
+        rehearsal.batch(orders.len())?;
+    }
     // A header names one request, not its entries.
     let sender = Sender { header_id: None, ..sender(call, BATCH, EntryRoute::Venue) };
-    let (placements, requests): (Vec<Placement>, Vec<SignedRequest<'_, '_>>) = orders
-        .iter()
-        .map(|order| SignedOrder::read(order, &sender).in_dialect(call.dialect(), sender.catalog))
-        .map(|SignedOrder { placement, request }| (placement, request))
-        .unzip();
-    match call.ask(Command::PlaceBatch(placements)).await? {
+    let read = |order| SignedOrder::read(order, &sender).in_dialect(call.dialect(), sender.catalog);
+    let mut read: Vec<SignedOrder<'_, '_>> = orders.iter().map(read).collect();
+    let looked: Vec<Option<Looked>> = match &rehearsal {
+        Some(rehearsal) => read.iter_mut().map(|order| rehearsal.look(order, BATCH)).collect(),
+        None => Vec::new(),
+    };
+    let (placements, requests): (Vec<Placement>, Vec<SignedRequest<'_, '_>>) =
+        read.into_iter().map(|SignedOrder { placement, request }| (placement, request)).unzip();
+    let answer = call.ask(Command::PlaceBatch(placements)).await;
+    let mut made = Vec::new();
+    let outcome = answer.and_then(|answer| match answer {
         Answer::Batch(entries) if entries.len() == requests.len() => {
+            if rehearsal.is_some() {
+                made = entries.iter().map(Made::of_entry).collect();
+            }
             let ids = OrderIds::of(call);
-            let names_trades = front.settings.compat.trade_ids;
-            let results = entries.iter().zip(requests).map(|(entry, request)| match entry {
-                BatchEntry::Placed(view) => PlacedOrFailed::Placed(PlacedOrder::new(view, &ids, names_trades)),
+            let results = entries.iter().zip(requests).enumerate().map(|(at, (entry, request))| match entry {
+                BatchEntry::Placed(view) => {
+                    PlacedOrFailed::Placed(PlacedOrder::new(view, &ids, names_trades(call, &view.order)))
+                }
                 BatchEntry::Killed { reject, .. } | BatchEntry::Refused(reject) => {
                     let echo = request.echo(BATCH);
                     let refusal = match (reject, request.fault) {
                         (Reject::InvalidTerms, Some(fault)) => fault,
                         _ => words::worded(rejected(reject, call.now), Some(reject), &echo),
                     };
-                    PlacedOrFailed::Failed(FailedOrder::new(&refusal, call.dialect()))
+                    PlacedOrFailed::Failed(match &rehearsal {
+                        Some(rehearsal) => {
+                            let looked = looked.get(at).and_then(Option::as_ref);
+                            let refusal = rehearsal.worded(reject, looked, refusal);
+                            let failed = FailedOrder::new(&refusal, call.dialect());
+                            let reason = rehearsal.reason(reject, looked);
+                            if rehearsal.enforces() { failed.as_the_venue(reason) } else { failed }
+                        }
+                        None => FailedOrder::new(&refusal, call.dialect()),
+                    })
                 }
             });
             Ok(Reply::json(&results.collect::<Vec<_>>()))
         }
         other => Err(unexpected(&other, call.now)),
+    });
+    match &rehearsal {
+        Some(rehearsal) => {
+            // Without an answer no order has a row.
+            made.resize(looked.len(), Made::default());
+            let rules = rehearsal.end(looked.into_iter().zip(made).collect());
+            rehearsal.headed(outcome, rules)
+        }
+        None => outcome,
     }
 }
 
@@ -244,6 +310,19 @@ impl FailedOrder {
             error: if is_strict { message.clone() } else { code.to_owned() },
             message: is_strict.then_some(message),
             code: is_strict.then_some(code),
+            rule: None,
+            diagnosis: None,
+        }
+    }
+
+    /// In the form of the venue, with the finding that it is refused for.
+    fn as_the_venue(self, found: Option<Found>) -> FailedOrder {
+        FailedOrder {
+            success: true,
+            status: "".into(),
+            rule: found.map(|found| Rule::NAMES[found.rule as usize]),
+            diagnosis: found.and_then(|found| explained(found.diagnosis)),
+            ..self
         }
     }
 }

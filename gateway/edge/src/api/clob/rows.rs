@@ -2,8 +2,9 @@
 
 use super::ids::{self, ORDER_EXAMPLE, OrderIds};
 use super::words::{self, PlainStatus, StrictStatus, VenueOrderType};
-use crate::api::orders::view::{Texts, fill_price};
-use crate::api::orders::words::{self as native, LiquidityName, SideName};
+use crate::api::orders::records::RestingFillModel;
+use crate::api::orders::view::{Texts, confidence, fill_price};
+use crate::api::orders::words::{self as native, FeeSourceName, LiquidityName, SideName};
 use crate::http::call::Call;
 use crate::http::dialect::Dialect;
 use crate::http::record::{EmptyList, List, forms, record};
@@ -54,6 +55,10 @@ record! {
         transaction_hash: () = ();
         trader_side: () = ();
         fee_rate_bps: () = ();
+        fill_model: Option<RestingFillModel> = None, "With `queue`: as in native reads.", skip_serializing_if;
+        queue_ahead: Option<Quantity> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
+        queue_total: Option<Quantity> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
+        queue_confidence: Option<String> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
     }
 
     /// An order row in the strict dialect.
@@ -66,6 +71,10 @@ record! {
         expiration: Digits = Digits(0), "Unix seconds; 0: none.";
         created_at: u64 = 1_793_871_202;
         associate_trades: Vec<Digits> = Vec::new(), "Ids of its trades, oldest first; in a list the newest 100 at most.";
+        fill_model: Option<RestingFillModel> = None, "With `queue`: as in native reads.", skip_serializing_if;
+        queue_ahead: Option<Quantity> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
+        queue_total: Option<Quantity> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
+        queue_confidence: Option<String> = None, "With `queue`, of an order in a queue.", skip_serializing_if;
     }
 
     // A fill: the first fields of every row and event of a trade.
@@ -84,7 +93,7 @@ record! {
     pub struct VenueTrade<'a> {
         #[serde(flatten)]
         execution: Execution<'a> = Execution::example();
-        fee_rate_bps: u64 = 500, "0 for a maker.";
+        fee_rate_bps: u64 = 500, "0 for a maker, unless the market charges makers.";
         status: PlainTradeStatus = "MATCHED".into();
         match_time: u64 = 1_793_871_202, "Unix seconds.";
         last_update: u64 = 1_793_871_202, "Unix seconds.";
@@ -98,13 +107,15 @@ record! {
         fee: Money = Money::of("0.05"), "USD charged.";
         venue_time: Option<scalar::Timestamp> = None,
             "Time of the recording that the fill was made against; null where the venue's time is server time.";
+        fee_source: FeeSourceName = "category_table".into(),
+            "What decided the fee: the schedule that the market states, the rate of its category, or nothing.";
     }
 
     /// A trade row in the strict dialect.
     pub struct StrictVenueTrade<'a> {
         #[serde(flatten)]
         execution: Execution<'a> = Execution::example();
-        fee_rate_bps: Digits = Digits(500), "0 for a maker.";
+        fee_rate_bps: Digits = Digits(500), "0 for a maker, unless the market charges makers.";
         status: StrictTradeStatus = "MATCHED".into(), "By `[venue] confirmed_trades`.";
         match_time: Digits = Digits(1_793_871_202), "Unix seconds.";
         last_update: Digits = Digits(1_793_871_202), "Unix seconds.";
@@ -119,6 +130,8 @@ record! {
         fee: Money = Money::of("0.05"), "USD charged.";
         venue_time: Option<scalar::Timestamp> = None,
             "Time of the recording that the fill was made against; null where the venue's time is server time.";
+        fee_source: FeeSourceName = "category_table".into(),
+            "What decided the fee: the schedule that the market states, the rate of its category, or nothing.";
     }
 
     /// The order that a trade was made with.
@@ -128,7 +141,7 @@ record! {
         maker_address: &'a str = ADDRESS, "As of the row.";
         matched_amount: Quantity = Quantity::of("4"), "Shares of this trade.";
         price: Price = Price::of("0.41"), "Average of the fill.";
-        fee_rate_bps: Digits = Digits(0), "0: makers pay nothing.";
+        fee_rate_bps: Digits = Digits(0), "0, unless the market charges makers.";
         asset_id: TokenId<'a> = TOKEN.into();
         outcome: &'a str = "Yes";
         side: SideName = "BUY".into(), "Of the caller's order.";
@@ -149,6 +162,8 @@ pub struct Rows<'a> {
     account: Option<(String, String)>,
     /// Strict trades are `CONFIRMED`.
     confirmed: bool,
+    /// Orders show their fill model and their places in queues.
+    shows_queue: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -161,18 +176,24 @@ impl<'a> Rows<'a> {
             dialect,
             account: dialect.is_strict().then(|| (ids::owner(call), ids::address(call.caller().user))),
             confirmed: call.front().settings.compat.confirmed_trades,
+            shows_queue: call.query().get("queue") == Some("1"),
         }
     }
 
     /// One order with its newest trades, up to this count.
     pub fn order(&self, view: &OrderView, trades_max: usize) -> OrderRow<'_> {
-        let order = &view.order;
+        let (order, terms_of) = (&view.order, &view.order.terms);
         let terms = OrderTerms::new(&self.ids, order, &Texts::of(self.catalog, order.terms.instrument));
         let status = words::status(order, self.dialect);
         let expiration = order.terms.expiration().map_or(0, Timestamp::secs);
         let created_at = order.created_at.secs();
         let trades = &view.fills[view.fills.len().saturating_sub(trades_max)..];
         let associate_trades = trades.iter().map(|fill| Digits(fill.id.0)).collect();
+        let fill_model = self.shows_queue.then(|| terms_of.fill_model().name().into());
+        let queue = view.queue.filter(|_| self.shows_queue);
+        let queue_ahead = queue.map(|queue| queue.ahead.into());
+        let queue_total = queue.and_then(|queue| queue.total).map(Into::into);
+        let queue_confidence = queue.map(confidence);
         match &self.account {
             None => OrderRow::Plain(VenueOrder {
                 terms,
@@ -186,6 +207,10 @@ impl<'a> Rows<'a> {
                 transaction_hash: (),
                 trader_side: (),
                 fee_rate_bps: (),
+                fill_model,
+                queue_ahead,
+                queue_total,
+                queue_confidence,
             }),
             Some((owner, address)) => OrderRow::Strict(StrictVenueOrder {
                 terms,
@@ -195,6 +220,10 @@ impl<'a> Rows<'a> {
                 expiration: Digits(expiration),
                 created_at,
                 associate_trades,
+                fill_model,
+                queue_ahead,
+                queue_total,
+                queue_confidence,
             }),
         }
     }
@@ -207,6 +236,7 @@ impl<'a> Rows<'a> {
         let (rate, at) = (rate(fill), fill.at.secs());
         let fee = Money(fill.fee);
         let venue_time = fill.venue_at().map(scalar::Timestamp);
+        let fee_source = fill.fee_source().name().into();
         match &self.account {
             None => TradeRow::Plain(VenueTrade {
                 execution,
@@ -222,6 +252,7 @@ impl<'a> Rows<'a> {
                 maker_orders: EmptyList,
                 fee,
                 venue_time,
+                fee_source,
             }),
             Some((owner, address)) => TradeRow::Strict(StrictVenueTrade {
                 execution,
@@ -237,6 +268,7 @@ impl<'a> Rows<'a> {
                 maker_orders: List(MakerOrder::of(&self.ids, fill, order, &texts, (owner, address))),
                 fee,
                 venue_time,
+                fee_source,
             }),
         }
     }
@@ -308,7 +340,7 @@ fn trade_side(fill: &Fill, order: &Order, dialect: Dialect) -> Side {
     }
 }
 
-/// The rate that a fill paid, in basis points: makers pay nothing.
+/// The rate that a fill was charged, in basis points: makers mostly pay nothing.
 pub fn rate(fill: &Fill) -> u64 {
-    if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() }
+    fill.charged_rate().0.into()
 }

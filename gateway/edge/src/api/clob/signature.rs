@@ -1,5 +1,5 @@
 //! The message that an address signs to identify itself: the venue's ClobAuth (gateway/docs/venue-clients.md §8), EIP-712
-//! over secp256k1.
+//! over secp256k1. The parts that other signed messages need, too.
 //!
 //! Pure functions of the headers. Signatures of contracts (EIP-1271) are not supported, since no chain is queried.
 
@@ -33,6 +33,35 @@ pub struct Claim<'a> {
     pub nonce: [u8; 32],
     /// r, s and v.
     signature: [u8; 65],
+}
+
+/// Why no address is the signer of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoSigner {
+    /// Of the two forms of each signature only the lower one counts, so that none has a twin.
+    HighS,
+    /// The bytes are not a signature of anything.
+    NoPoint,
+}
+
+/// The address whose key made this signature of a digest: r, s and v.
+///
+/// # Errors
+/// [`NoSigner`].
+pub(super) fn signer(signature: &[u8; 65], digest: &[u8; 32]) -> Result<Address, NoSigner> {
+    let (rs, v) = signature.split_at(64);
+    let recovery = match v[0] {
+        v @ (0 | 1) => v,
+        v @ (27 | 28) => v - 27,
+        _ => return Err(NoSigner::NoPoint),
+    };
+    let recovery = RecoveryId::from_byte(recovery).ok_or(NoSigner::NoPoint)?;
+    let signature = Signature::from_slice(rs).map_err(|_| NoSigner::NoPoint)?;
+    if signature.normalize_s().is_some() {
+        return Err(NoSigner::HighS);
+    }
+    let key = VerifyingKey::recover_from_prehash(digest, &signature, recovery).map_err(|_| NoSigner::NoPoint)?;
+    Ok(Address::of(&key))
 }
 
 /// Why the headers are not a claim.
@@ -72,23 +101,7 @@ impl<'a> Claim<'a> {
 
     /// Whether the address signed this, for one of the chains that clients are made for.
     pub fn is_signed(&self) -> bool {
-        let (rs, v) = self.signature.split_at(64);
-        let recovery = match v[0] {
-            v @ (0 | 1) => v,
-            v @ (27 | 28) => v - 27,
-            _ => return false,
-        };
-        let (Ok(signature), Some(recovery)) = (Signature::from_slice(rs), RecoveryId::from_byte(recovery)) else {
-            return false;
-        };
-        // Of the two forms of each signature only the lower one counts, so that none has a twin.
-        if signature.normalize_s().is_some() {
-            return false;
-        }
-        CHAINS.iter().any(|chain| {
-            let signer = VerifyingKey::recover_from_prehash(&self.digest(*chain), &signature, recovery);
-            signer.is_ok_and(|signer| Address::of(&signer) == self.address)
-        })
+        CHAINS.iter().any(|chain| signer(&self.signature, &self.digest(*chain)) == Ok(self.address))
     }
 
     /// What is signed on a chain: EIP-712.
@@ -108,7 +121,7 @@ impl<'a> Claim<'a> {
 
 impl Address {
     /// The last 20 bytes of the hash of the public key.
-    fn of(key: &VerifyingKey) -> Address {
+    pub(super) fn of(key: &VerifyingKey) -> Address {
         let point = key.to_encoded_point(false);
         let hash = keccak(&[&point.as_bytes()[1..]]);
         Address(hash[12..].try_into().expect("20 of 32 bytes"))

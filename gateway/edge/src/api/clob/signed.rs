@@ -1,9 +1,9 @@
 //! The body of one signed order, of either client generation → [`Placement`] (gateway/docs/venue-clients.md §5.1, §5.2,
 //! §5.4).
 //!
-//! Fields that the signature covers beyond token, side, amounts and expiration are ignored, and the signature is not
-//! verified: the key identifies the caller. As in native placement an unsound order becomes a placement too, and its fault
-//! is stored with it until the shard refuses it.
+//! Fields that the signature covers beyond token, side, amounts and expiration are ignored here, and the signature is not
+//! verified: the key identifies the caller. (A rehearsal looks at them: `rehearsal/`.) As in native placement an unsound
+//! order becomes a placement too, and its fault is stored with it until the shard refuses it.
 
 use super::amounts::{Amounts, amount};
 use super::order_hash::order_hash;
@@ -91,7 +91,17 @@ impl<'a, 'v> SignedOrder<'a, 'v> {
     }
 }
 
-impl SignedRequest<'_, '_> {
+impl<'a, 'v> SignedRequest<'a, 'v> {
+    /// The order with its options, as it was sent.
+    pub fn body(&self) -> &'a Value<'v> {
+        self.body
+    }
+
+    /// `None` when an amount or the side is wrong.
+    pub fn amounts(&self) -> Option<Amounts> {
+        self.amounts
+    }
+
     /// What the sentence of a refusal repeats of it.
     pub fn echo(&self, endpoint: &str) -> OrderEcho {
         let price = self.amounts.map(|amounts| amounts.shown_price()).unwrap_or_default();

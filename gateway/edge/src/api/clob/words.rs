@@ -61,13 +61,13 @@ pub fn worded(refusal: Refusal, reject: Option<&Reject>, echo: &OrderEcho) -> Re
     }
 }
 
-fn off_tick(echo: &OrderEcho, tick: TickSize) -> String {
+pub(super) fn off_tick(echo: &OrderEcho, tick: TickSize) -> String {
     let (price, tick) =
         (decimal::text(|out| decimal::money(out, echo.price)), decimal::text(|out| decimal::tick(out, tick)));
     format!("order {} is invalid. Price ({price}) breaks minimum tick size rule: {tick}", order(echo))
 }
 
-fn below_minimum(echo: &OrderEcho, minimum: Qty) -> String {
+pub(super) fn below_minimum(echo: &OrderEcho, minimum: Qty) -> String {
     let text = |qty| decimal::text(|out| decimal::size(out, qty));
     format!("order {} is invalid. Size ({}) lower than the minimum: {}", order(echo), text(echo.size), text(minimum))
 }

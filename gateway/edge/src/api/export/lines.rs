@@ -8,7 +8,6 @@ use crate::http::record::record;
 use crate::http::scalar::{Money, Price, Quantity, Timestamp};
 use csv::{Terminator, Writer, WriterBuilder};
 use engine::market::catalog::Catalog;
-use engine::order::Liquidity;
 use engine::user::Position;
 use engine::view::FillView;
 use serde::Serialize;
@@ -16,10 +15,10 @@ use std::borrow::Cow;
 
 pub(super) const TRADES_EXAMPLE: &str = concat!(
     "trade_id,order_id,client_order_id,wallet_id,filled_at,market_id,market_question,token_id,outcome,side,order_type,",
-    "time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source,venue_time\r\n",
+    "time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source,venue_time,fee_source\r\n",
     "51233,90412,m-1,3,2026-10-02T09:15:00.004211Z,",
     "0x5151515151515151515151515151515151515151515151515151515151515151,Rain in Lisbon on 3 October?,81140002,Yes,",
-    "BUY,limit,GTC,TAKER,0.42,50,21.00,0.609,500,book_walk,\r\n",
+    "BUY,limit,GTC,TAKER,0.42,50,21.00,0.609,500,book_walk,,category_table\r\n",
 );
 pub(super) const SETTLEMENTS_EXAMPLE: &str = concat!(
     "position_id,wallet_id,market_id,market_question,outcome,token_id,quantity,avg_entry_price,cost_basis,payout,",
@@ -51,6 +50,7 @@ record! {
         fee_rate_bps: u64 = 500;
         price_source: &'a str = "book_walk";
         venue_time: Option<Timestamp> = None;
+        fee_source: &'a str = "category_table";
     }
 }
 
@@ -117,9 +117,10 @@ impl<'a> TradeLine<'a> {
             quantity: fill.qty.into(),
             notional: Money(fill.notional),
             fee: Money(fill.fee),
-            fee_rate_bps: if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() },
+            fee_rate_bps: fill.charged_rate().0.into(),
             price_source: words::price_source(fill.source),
             venue_time: fill.venue_at().map(Timestamp),
+            fee_source: fill.fee_source().name(),
         }
     }
 }

@@ -93,9 +93,9 @@ fn trades_and_settlements_have_their_columns() {
     });
     let trades = concat!(
         "trade_id,order_id,client_order_id,wallet_id,filled_at,market_id,market_question,token_id,outcome,side,",
-        "order_type,time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source,venue_time\r\n",
+        "order_type,time_in_force,liquidity,price,quantity,notional,fee,fee_rate_bps,price_source,venue_time,fee_source\r\n",
         "141233,90412,\"'=1+\"\"a\"\",b\",3,2026-10-02T09:14:05Z,CONDITION,Rain in Lisbon on 3 October?,81140002,Yes,",
-        "BUY,limit,GTC,TAKER,0.42,50,21.00,0.609,500,book_walk,\r\n"
+        "BUY,limit,GTC,TAKER,0.42,50,21.00,0.609,500,book_walk,,category_table\r\n"
     );
     let settlements = concat!(
         "position_id,wallet_id,market_id,market_question,outcome,token_id,quantity,avg_entry_price,cost_basis,payout,",

@@ -20,8 +20,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wire::instant;
 
-/// Basis points in 10⁻⁶.
-const MICROS_PER_BPS: i64 = 100;
 /// Characters of a date.
 const DATE_CHARS: usize = 10;
 
@@ -63,7 +61,7 @@ words! {
 }
 
 record! {
-    /// What a taker pays: rate × shares × price × (1 − price).
+    /// What a taker pays: rate × shares × (price × (1 − price)) ^ exponent.
     struct GammaFeeSchedule {
         exponent: u32 = 1;
         rate: Number = Number::of("0.05");
@@ -261,7 +259,8 @@ impl<'a> GammaMarket<'a> {
         let best = |side| top.and_then(|top| top.price(side)).map(|price| Price::from(price).0);
         let (bid, ask) = (best(BookSide::Bid), best(BookSide::Ask));
         let resolved_at = cell.resolved_at().filter(|_| phase.resolved);
-        let bps = reads.rules.fees.rate(listing.category).0;
+        let fees = reads.rules.fees.shown(cell);
+        let bps = fees.bps().0;
         let image = listing.image.as_deref().unwrap_or_default();
         GammaMarket {
             id: market_number(listing).into(),
@@ -320,12 +319,12 @@ impl<'a> GammaMarket<'a> {
             seconds_delay: 0,
             maker_base_fee: base_fee(bps),
             taker_base_fee: base_fee(bps),
-            fees_enabled: bps > 0,
+            fees_enabled: fees.rate > 0,
             fee_schedule: GammaFeeSchedule {
-                exponent: 1,
-                rate: Number(i64::from(bps) * MICROS_PER_BPS),
-                taker_only: true,
-                rebate_rate: Number(0),
+                exponent: fees.exponent.into(),
+                rate: Number(fees.rate.into()),
+                taker_only: fees.taker_only,
+                rebate_rate: Number(fees.rebate_rate.into()),
             },
             rewards_min_size: 0,
             rewards_max_spread: 0,

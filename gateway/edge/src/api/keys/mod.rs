@@ -20,7 +20,7 @@ use engine::command::{Answer, Command, IssueKey, Query};
 use engine::id::KeyId;
 use engine::user::{Permissions, Tier};
 use engine::view::KeyView;
-use request::{KeyName, NewKey, admitted};
+use request::{KeyChange, NewKey, admitted};
 use view::{ApiKey, IssuedKey, KeyRevoked, KeyTier, Moment, Nothing, RotatedKey, SocketToken};
 use wire::fields::Params;
 use wire::value::Value;
@@ -110,11 +110,11 @@ pub const ROUTES: &[Route] = &[
         .answer(ws_token),
     Route::patch("/v1/keys/{id}", "rename_key")
         .about(concat!(
-            "Another label, or none. Any active key of the account may rename any; a read-only key only itself where ",
-            "keys.readonly_contained is on."
+            "Another label, or none, and another set of realism for its later orders, where realism.self_service is on. Any ",
+            "active key of the account may change any; a read-only key only itself where keys.readonly_contained is on."
         ))
         .auth(Auth::KeyOrJwt)
-        .takes::<KeyName>()
+        .takes::<KeyChange>()
         .gives::<ApiKey>(200)
         .fails(&[
             Code::InsufficientPermission,
@@ -226,11 +226,22 @@ async fn rename(call: Call) -> Outcome {
     let key = key(&call)?;
     call.may(KeyAction::Change(key))?;
     let body = call.json_object()?;
-    let name = KeyName::read(&body)?.name.map(str::to_owned);
-    match call.ask(Command::RenameKey { key, name }).await? {
-        Answer::Key(key) => Ok(Reply::json(&listed(&call, &key))),
-        other => Err(unexpected(&other, call.now)),
+    let change = KeyChange::read(&body, &call.reads().rules.realism)?;
+    if change.realism.is_some() && !call.front().settings.keys.realism_self_service {
+        let why = "The operator of this server chooses the realism of keys.";
+        return Err(Refusal::new(Code::InsufficientPermission, why));
     }
+    let name = change.name.map(|name| Command::RenameKey { key, name: name.map(str::to_owned) });
+    let set = change.realism.map(|set| Command::ChooseRealism { key, set: set.map(str::to_owned) });
+    let mut changed = None;
+    for command in [name, set].into_iter().flatten() {
+        match call.ask(command).await? {
+            Answer::Key(key) => changed = Some(key),
+            other => return Err(unexpected(&other, call.now)),
+        }
+    }
+    let changed = changed.ok_or(Code::InvalidBody)?;
+    Ok(Reply::json(&listed(&call, &changed)))
 }
 
 async fn revoke(call: Call) -> Outcome {
@@ -285,8 +296,9 @@ fn moment(call: &Call) -> Moment {
     Moment { now: call.now, grant: call.caller().grant, free_trade_since: call.reads().rules.free_trade_since }
 }
 
-fn listed<'a>(call: &Call, key: &'a KeyView) -> ApiKey<'a> {
-    ApiKey::new(key, moment(call), call.front().gatekeeper.disables(key.id))
+fn listed<'a>(call: &'a Call, key: &'a KeyView) -> ApiKey<'a> {
+    let realism = &call.reads().rules.realism.chosen_by_default().name;
+    ApiKey::new(key, moment(call), call.front().gatekeeper.disables(key.id), realism)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::http::scalar::words;
 use crate::settings::TIERS;
 use engine::directory::Directory;
 use engine::id::UserId;
+use engine::realism::{RealismSets, SET_NAME_CHARS_MAX};
 use engine::time::Timestamp;
 use engine::user::key::{entitlement, grant_ended};
 use engine::user::{Permissions, Tier};
@@ -44,10 +45,14 @@ record! {
             "Without it both; `trade` implies `read`; `admin` can be named and is never given.", skip_serializing_if;
     }
 
-    /// A new label. Other fields are ignored.
-    pub struct KeyName<'a> {
-        #[schemars(length(max = NAME_CHARS_MAX))]
-        pub name: Option<&'a str> = Some("grid bot"), "Null takes the old one away.";
+    /// A new label, another set of realism, or both. Other fields are ignored.
+    pub struct KeyChange<'a> {
+        #[schemars(with = "Option<String>", length(max = NAME_CHARS_MAX), extend("x-or-null" = true))]
+        pub name: Option<Option<&'a str>> = Some(Some("grid bot")), "Null takes the old one away.", skip_serializing_if;
+        #[schemars(with = "Option<String>", length(max = SET_NAME_CHARS_MAX), extend("x-or-null" = true))]
+        pub realism: Option<Option<&'a str>> = None,
+            "The set under which later orders of the key are accepted; null: that of keys without a choice.",
+            skip_serializing_if;
     }
 }
 
@@ -95,24 +100,35 @@ fn permission(word: &Value<'_>) -> Option<AskedPermission> {
     AskedPermission::ALL.iter().find(|known| *known == word).map(|known| (*known).into())
 }
 
-impl<'a> KeyName<'a> {
-    /// Reads the body of a renaming.
+impl<'a> KeyChange<'a> {
+    /// Reads the body of a change.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` for an absent, a long, and a wrong name.
-    pub fn read(body: &'a Value<'_>) -> Result<KeyName<'a>, Refusal> {
+    /// `VALIDATION_FAILED` for an absent, a long, and a wrong name, and for a set that is not one of these.
+    pub fn read(body: &'a Value<'_>, sets: &RealismSets) -> Result<KeyChange<'a>, Refusal> {
         let mut problems = Problems::default();
+        let mut change = KeyChange { name: None, realism: None };
         match body.get("name") {
-            Some(Value::Null) => return Ok(KeyName { name: None }),
-            Some(Value::Text(name)) if !is_longer(name, NAME_CHARS_MAX) => return Ok(KeyName { name: Some(name) }),
+            Some(Value::Null) => change.name = Some(None),
+            Some(Value::Text(name)) if !is_longer(name, NAME_CHARS_MAX) => change.name = Some(Some(name)),
             Some(Value::Text(_)) => {
                 let message = format!("has more than {NAME_CHARS_MAX} characters");
                 problems.add("body", "name", "string_too_long", message);
             }
             Some(other) => problems.add("body", "name", "string_type", format!("is {}, not a string", other.kind())),
-            None => problems.add("body", "name", "missing", "is required"),
+            None if body.get("realism").is_none() => problems.add("body", "name", "missing", "is required"),
+            None => {}
         }
-        Err(Refusal::validation(&problems))
+        match body.get("realism") {
+            None => {}
+            Some(Value::Null) => change.realism = Some(None),
+            Some(Value::Text(set)) if sets.get(set).is_some() => change.realism = Some(Some(set)),
+            Some(Value::Text(_)) => {
+                problems.add("body", "realism", "literal_error", format!("is not one of {}", sets.names()));
+            }
+            Some(other) => problems.add("body", "realism", "string_type", format!("is {}, not a string", other.kind())),
+        }
+        if problems.is_empty() { Ok(change) } else { Err(Refusal::validation(&problems)) }
     }
 }
 

@@ -23,6 +23,7 @@ fn view(id: u64) -> KeyView {
         expires_at: None,
         beta_until: None,
         last_used_at: None,
+        realism: None,
     }
 }
 
@@ -190,6 +191,9 @@ fn keys_are_renamed_revoked_and_rotated() {
         Command::RenameKey { key: KeyId(318), name } => {
             Ok(Answer::Key(Box::new(KeyView { name: name.map(Box::from), ..view(318) })))
         }
+        Command::ChooseRealism { key: KeyId(318), set } => {
+            Ok(Answer::Key(Box::new(KeyView { realism: set.map(Box::from), ..view(318) })))
+        }
         Command::RevokeKey { key: KeyId(318) } => Ok(Answer::Done),
         Command::RotateKey { key: KeyId(318), replacement, .. } => Ok(Answer::Rotated {
             replacement: Box::new(KeyView { prefix: replacement.prefix.into(), ..view(321) }),
@@ -201,8 +205,21 @@ fn keys_are_renamed_revoked_and_rotated() {
     let renamed = town.send("PATCH", "/v1/keys/318", r#"{"name":"new","tier":"pro"}"#);
     shows(renamed.text().as_bytes(), r#"{"id":318,"name":"new","is_active":true}"#);
     shows(town.send("PATCH", "/v1/keys/318", r#"{"name":null}"#).text().as_bytes(), r#"{"id":318,"name":null}"#);
+    for (body, expected) in [
+        (r#"{"realism":"venue"}"#, r#"{"id":318,"name":"grid bot","realism":"venue"}"#),
+        (r#"{"realism":null}"#, r#"{"id":318,"realism":"kind"}"#),
+        (r#"{"name":"new","realism":"brutal"}"#, r#"{"id":318,"realism":"brutal"}"#),
+    ] {
+        shows(town.send("PATCH", "/v1/keys/318", body).text().as_bytes(), expected);
+    }
+    let unknown = town.send("PATCH", "/v1/keys/318", r#"{"realism":"Venue"}"#);
+    assert_eq!(unknown.code(), (422, "VALIDATION_FAILED"));
+    assert!(unknown.text().contains("is not one of kind, venue, thin, brutal"), "{}", unknown.text());
     let long = format!(r#"{{"name":"{}"}}"#, "x".repeat(101));
     for (body, code) in [
+        (r#"{"realism":5}"#, (422, "VALIDATION_FAILED")),
+        (r#"{"realism":""}"#, (422, "VALIDATION_FAILED")),
+        (r#"{"name":5,"realism":"venue"}"#, (422, "VALIDATION_FAILED")),
         ("{}", (422, "VALIDATION_FAILED")),
         (r#"{"name":5}"#, (422, "VALIDATION_FAILED")),
         (long.as_str(), (422, "VALIDATION_FAILED")),

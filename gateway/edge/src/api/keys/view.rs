@@ -75,6 +75,7 @@ record! {
         expires_at: Option<scalar::Timestamp> = None, "End of the overlap of a rotation, or the beta's cutoff.";
         last_used_at: Option<scalar::Timestamp> = Some(scalar::Timestamp::of("2026-10-02T09:20:00Z")),
             "Time of the last request, handshake or `auth` frame accepted with this key, to the minute; null if never used.";
+        realism: &'a str = "kind", "The set of realism under which its orders are accepted.";
     }
 
     /// What a tier may do.
@@ -141,8 +142,8 @@ impl<'a> ApiKey<'a> {
         ApiKey { name: None, permissions, last_used_at: None, ..ApiKey::example() }
     }
 
-    /// `disabled`: by the administrator.
-    pub fn new(key: &'a KeyView, moment: Moment, disabled: bool) -> ApiKey<'a> {
+    /// `disabled`: by the administrator; `realism`: the set of keys without a choice.
+    pub fn new(key: &'a KeyView, moment: Moment, disabled: bool, realism: &'a str) -> ApiKey<'a> {
         let ended = key.expires_at.is_some_and(|end| end <= moment.now);
         ApiKey {
             id: key.id.0,
@@ -154,6 +155,7 @@ impl<'a> ApiKey<'a> {
             created_at: scalar::Timestamp(key.created_at),
             expires_at: key.expires_at.or(key.beta_until).map(scalar::Timestamp),
             last_used_at: key.last_used_at.map(scalar::Timestamp),
+            realism: key.realism.as_deref().unwrap_or(realism),
         }
     }
 }

@@ -235,7 +235,7 @@ impl<'a> MarketDetail<'a> {
     /// With the book of the first outcome if `with_book`.
     pub fn new(cell: &'a MarketCell, reads: &Reads, now: Timestamp, with_book: bool) -> MarketDetail<'a> {
         let (listing, phase, event) = (&cell.listing, Phase::of(cell, now), cell.event());
-        let bps = reads.rules.fees.rate(listing.category).0;
+        let bps = reads.rules.fees.shown(cell).bps().0;
         let marks = Marks { catalog: &reads.catalog, books: &reads.books };
         let winner = match cell.resolution() {
             Some(Resolution::Winner(outcome)) => Some(outcome),

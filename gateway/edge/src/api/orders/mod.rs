@@ -76,6 +76,7 @@ const SWEEP: &[Code] =
 pub const ROUTES: &[Route] = &[
     Route::post("/v1/orders", "place_order")
         .headless()
+        .is_rehearsed()
         .at_root()
         .about("Place one native order, or with an array a batch of signed ones; an order that rests is a success too.")
         .params(&[IDEMPOTENCY_KEY])

@@ -2,8 +2,8 @@
 //! it is the hottest of all; a test compares it with [`OrderResponse`] and [`OrderDetail`].
 
 use super::words::{
-    LiquidityName, OrderTypeInAnyCase, OrderTypeName, RequestedTimeInForce, SideInAnyCase, SideName, StatusName,
-    TimeInForceName,
+    FeeSourceName, LiquidityName, OrderTypeInAnyCase, OrderTypeName, RequestedTimeInForce, SideInAnyCase, SideName,
+    StatusName, TimeInForceName,
 };
 use crate::api::account::view::StatusAfterTrade;
 use crate::api::clob::place::PlacedOrFailed;
@@ -26,6 +26,7 @@ words! {
         "cancel_market", "gtd_expired", "heartbeat_lapsed", "auto_cancelled", "balance_reset", "wallet_archived",
         "market_resolved", "market_closed";
     pub HoldReason = "venue_outage";
+    pub RestingFillModel = "touch", "cross", "through", "queue", "queue_prob";
     pub AmountUnit = "usd";
     pub FillsLiquidity = "TAKER", "MAKER", "MIXED";
     pub RefusedStatus = "REJECTED", "ERROR";
@@ -43,8 +44,8 @@ record! {
     /// A native order: the market and outcome, or the token; a quantity, or for a market BUY an amount of USD. The part of a
     /// GTC or GTD order that is not filled immediately rests. It then fills at its own limit, as maker, without a fee: in
     /// the next matching cycle when the book touches or crosses the limit, up to the size shown there; and immediately when
-    /// the venue trades through the limit by a tick or more, up to the size of that trade, unless the server's fill model is
-    /// `touch`.
+    /// the venue trades through the limit by a tick or more, up to the size of that trade. The set of realism of its key may
+    /// say otherwise: `fill_model` of the order names the model.
     pub struct PlaceOrder<'a> {
         #[schemars(length(max = 256), extend("x-or-null" = true))]
         market_id: Option<&'a str> = None, "Condition id of the market.", skip_serializing_if;
@@ -146,6 +147,11 @@ record! {
         pub expiration: Option<u64> = Some(1_791_000_000), "Unix seconds.";
         pub post_only: bool = false;
         pub fills: Vec<OrderFill> = Vec::new(), "Oldest first.";
+        pub fill_model: RestingFillModel = "cross".into(), "How it fills while it rests, fixed at its placement.";
+        pub queue_ahead: Option<Quantity> = None,
+            "Shares of the venue before it in its level; null: it does not rest, or its model has no queue.";
+        pub queue_total: Option<Quantity> = None, "Shares that its level shows now.";
+        pub queue_confidence: Option<String> = None, "How sure `queue_ahead` is: from 0.00 to 1.00.";
     }
 
     /// One execution of an order against the book.
@@ -161,6 +167,8 @@ record! {
         pub price_source: PriceSourceName = "book_walk".into();
         pub venue_time: Option<Timestamp> = None,
             "Time of the recording that the fill was made against; null where the venue's time is server time.";
+        pub fee_source: FeeSourceName = "category_table".into(),
+            "What decided the fee: the schedule that the market states, the rate of its category, or nothing.";
     }
 
     /// One order of a list.
@@ -186,6 +194,11 @@ record! {
         pub wallet_id: u64 = 268_435_457;
         pub expiration: Option<u64> = Some(1_791_000_000), "Unix seconds.";
         pub post_only: bool = false;
+        pub fill_model: RestingFillModel = "cross".into(), "How it fills while it rests, fixed at its placement.";
+        pub queue_ahead: Option<Quantity> = None,
+            "Shares of the venue before it in its level; null: it does not rest, or its model has no queue.";
+        pub queue_total: Option<Quantity> = None, "Shares that its level shows now.";
+        pub queue_confidence: Option<String> = None, "How sure `queue_ahead` is: from 0.00 to 1.00.";
     }
 
     /// Orders, newest first.

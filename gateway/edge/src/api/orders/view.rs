@@ -13,7 +13,7 @@ use engine::market::catalog::{Catalog, MarketCell};
 use engine::order::{CloseReason, Fill, Liquidity, Order, OrderType, PriceSource, Status};
 use engine::time::Timestamp;
 use engine::user::Position;
-use engine::view::{CancelledOrders, OrderView};
+use engine::view::{CancelledOrders, OrderView, QueueView};
 use wire::write::{Object, as_is, object, separate};
 use wire::{decimal, instant, write};
 
@@ -49,8 +49,17 @@ impl<'a> OrderRow<'a> {
             wallet_id: terms.wallet.0,
             expiration: terms.expiration().map(Timestamp::secs),
             post_only: terms.post_only,
+            fill_model: terms.fill_model().name().into(),
+            queue_ahead: view.queue.map(|queue| queue.ahead.into()),
+            queue_total: view.queue.and_then(|queue| queue.total).map(Into::into),
+            queue_confidence: view.queue.map(confidence),
         }
     }
+}
+
+/// The confidence in a place, as text.
+pub fn confidence(queue: QueueView) -> String {
+    format!("{}.{:02}", queue.confidence / 100, queue.confidence % 100)
 }
 
 /// One `OrderDetail`: an order with its fills.
@@ -64,6 +73,10 @@ pub fn detail(out: &mut Vec<u8>, view: &OrderView, catalog: &Catalog) {
         o.integer_or_null("expiration", order.terms.expiration().map(Timestamp::secs));
         o.boolean("post_only", order.terms.post_only);
         o.array("fills", &view.fills[..], |out, row| fill(out, order, row));
+        o.word("fill_model", order.terms.fill_model().name());
+        o.or_null("queue_ahead", view.queue.map(|queue| queue.ahead), Object::qty);
+        o.or_null("queue_total", view.queue.and_then(|queue| queue.total), Object::qty);
+        o.text_or_null("queue_confidence", view.queue.map(confidence).as_deref());
     });
 }
 
@@ -193,8 +206,8 @@ fn order_fields(o: &mut Object<'_>, view: &OrderView, catalog: &Catalog, failure
         (None, []) => as_is(out, r#","hold_reason":null,"fee_rate_bps":null,"liquidity":null"#),
         (reason, fills) => {
             o.word_or_null("hold_reason", reason);
-            // Makers pay nothing, so the rate that was paid is the highest of the fills.
-            o.integer_or_null("fee_rate_bps", fills.iter().map(|fill| u64::from(fill.fee_rate.0)).max());
+            // Makers mostly pay nothing, so the rate that was paid is the highest of the fills.
+            o.integer_or_null("fee_rate_bps", fills.iter().map(|fill| u64::from(fill.charged_rate().0)).max());
             o.word_or_null("liquidity", liquidity(fills));
         }
     }
@@ -296,11 +309,12 @@ fn fill(out: &mut Vec<u8>, order: &Order, fill: &Fill) {
         o.qty("quantity", fill.qty);
         o.money("notional", fill.notional);
         o.money("fee", fill.fee);
-        o.integer("fee_rate_bps", if fill.liquidity == Liquidity::Maker { 0 } else { fill.fee_rate.0.into() });
+        o.integer("fee_rate_bps", fill.charged_rate().0.into());
         o.word("liquidity", words::liquidity(fill.liquidity));
         o.ts("filled_at", fill.at);
         o.word("price_source", words::price_source(fill.source));
         o.ts_or_null("venue_time", fill.venue_at());
+        o.word("fee_source", fill.fee_source().name());
     });
 }
 

@@ -25,6 +25,8 @@ words! {
     pub RequestedTimeInForce = "GTC", "GTD", "FOK", "FAK", "IOC";
     pub StatusName = "PENDING", "FILLED", "CANCELLED", "EXPIRED";
     pub LiquidityName = "TAKER", "MAKER";
+    /// What decided the fee of a fill.
+    pub FeeSourceName = "market_schedule", "category_table", "none";
 }
 
 pub fn side(side: Side) -> &'static str {

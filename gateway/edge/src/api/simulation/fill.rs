@@ -146,8 +146,8 @@ impl<'a> Wanted<'a> {
         let market = market(archive, self.condition).await?;
         let outcome = outcome(&market, self.token, self.outcome)?;
         let pair = books(archive, &market, outcome, self.instant).await?;
-        let (rate, Wanted { side, shares, model, limit, .. }) = (fees.rate(market.category), &self);
-        let asked = FillRequest { side: *side, shares: *shares, model: *model, limit: *limit, rate };
+        let (tariff, Wanted { side, shares, model, limit, .. }) = (fees.of_category(market.category), &self);
+        let asked = FillRequest { side: *side, shares: *shares, model: *model, limit: *limit, tariff };
         let result = backtest::fill(&asked, &pair);
         Ok(Reply::json(&SimulatedFill::new(&self, &market, outcome, &pair, result)))
     }

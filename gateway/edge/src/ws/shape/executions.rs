@@ -2,7 +2,7 @@
 
 use super::{ConnectedWord, FROM_SEQ, GAP, KEY, OrderWord, PING, PING_JSON, PONG, PONG_JSON, SideName, TOKEN};
 use crate::api::orders::view::{Texts, fill_price};
-use crate::api::orders::words;
+use crate::api::orders::words::{self, FeeSourceName};
 use crate::api::wallets;
 use crate::http::record::record;
 use crate::http::scalar::{self, ConditionId, Money, Price, Quantity, TokenId, words};
@@ -73,6 +73,8 @@ record! {
         trade_id: u64 = 268_435_460;
         venue_time: Option<scalar::Timestamp> = None,
             "Time of the recording that the fill was made against; null where the venue's time is server time.";
+        fee_source: FeeSourceName = "none".into(),
+            "What decided the fee: the schedule that the market states, the rate of its category, or nothing.";
         seq: u64 = 2, "Number among the frames of this socket that carry one, from 1.";
         user_seq: u64 = 2, "Number of the order fact among those of the user, from 1.";
     }
@@ -123,6 +125,7 @@ impl<'a> FillFrame<'a> {
             wallet_id: terms.wallet.0,
             trade_id: fill.id.0,
             venue_time: fill.venue_at().map(scalar::Timestamp),
+            fee_source: fill.fee_source().name().into(),
             seq,
             user_seq: fact.seq,
         }

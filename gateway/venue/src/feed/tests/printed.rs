@@ -187,3 +187,112 @@ fn prints_of_a_live_venue_fill_orders_that_existed_at_their_arrival_once() {
     assert_eq!(sideless, 1);
     println!("prints of a live venue: {} cases", rows.len());
 }
+
+/// A hundred shares are shown at 0.40, then two hundred, of which eighty are cancelled. From the fifth second on seven are
+/// sold there each second, and the level shrinks by them.
+fn record_queue(folder: &Path) -> std::path::PathBuf {
+    let mut lines = String::new();
+    let at = |second: u64| FIRST + second * 1_000;
+    let gamma = format!(
+        r#"[{{"id":"1","conditionId":"{CONDITION}","slug":"s","clobTokenIds":"[\"11\",\"12\"]","active":true,"closed":false,"acceptingOrders":true,"orderPriceMinTickSize":0.01,"endDate":"2026-11-03T00:00:00Z"}}]"#
+    );
+    lines += &format!("{{\"r\":{},\"v\":\"polymarket\",\"u\":\"/markets?limit=1\",\"s\":200,\"b\":{gamma}}}\n", at(0));
+    let mut write = |second: u64, text: &str| {
+        lines += &format!("{{\"r\":{},\"v\":\"polymarket\",\"c\":\"1\",\"m\":{text}}}\n", at(second));
+    };
+    let book = r#"[{"event_type":"book","asset_id":"11","timestamp":"1786431540000","bids":[{"price":"0.40","size":"100"},{"price":"0.30","size":"100"}],"asks":[{"price":"0.60","size":"100"}]}]"#;
+    write(0, book);
+    for second in (1..QUEUE_LENGTH).filter(|second| !(3..5).contains(second)) {
+        let millis = at(second);
+        let shown = match second {
+            1 => 200,
+            2 => 120,
+            _ => 120 - 7 * (second - 4),
+        };
+        if second > 2 {
+            write(
+                second,
+                &format!(
+                    r#"{{"event_type":"last_trade_price","asset_id":"11","price":"0.40","side":"SELL","size":"7","timestamp":"{millis}"}}"#
+                ),
+            );
+        }
+        write(
+            second,
+            &format!(
+                r#"{{"event_type":"price_change","market":"{CONDITION}","timestamp":"{millis}","price_changes":[{{"asset_id":"11","price":"0.40","size":"{shown}","side":"BUY","hash":""}}]}}"#
+            ),
+        );
+    }
+    let tape = folder.join("queue.jsonl");
+    std::fs::write(&tape, lines).expect("a file");
+    tape
+}
+
+/// Seconds of the recording.
+const QUEUE_LENGTH: u64 = 21;
+
+/// Filled shares of an order of thirty under a set of realism after the recording; at second `kill` the process is killed
+/// and restarted.
+fn filled_from_queue(tape: &Path, set: &str, speed: Speed, step_us: u64, kill: Option<u64>) -> u64 {
+    let directory = tempfile::tempdir().expect("a directory");
+    let start = |now| {
+        let replay = Replay::open(tape, speed, false, &Default::default()).expect("a tape");
+        let mut life = Life::start(directory.path(), replay, now);
+        life.feed.begin().expect("it runs");
+        life
+    };
+    let mut life = start(NOW);
+    life.call(create_user());
+    let secret = Secret { hash: [1; 32], alias_hash: [2; 32], prefix: "svc_live_0000000".to_owned() };
+    let issue = IssueKey { secret, name: None, tier: None, permissions: None, bootstrap: false, by: None };
+    let Answer::Key(key) = life.call(Command::IssueKey(issue)) else { panic!("a key") };
+    let chosen = life.call(Command::ChooseRealism { key: key.id, set: Some(set.to_owned()) });
+    assert!(matches!(chosen, Answer::Key(_)), "{chosen:?}");
+    let Command::Place(mut placement) = super::replayed::limit(&life, "11", 40) else { panic!("an order") };
+    placement.key = key.id;
+    let Answer::Order(view) = life.call(Command::Place(placement)) else { panic!("an order") };
+    let ended_at = Timestamp::from_millis(FIRST + (QUEUE_LENGTH - 1) * 1_000);
+    let (mut kill, mut turns) = (kill, 0);
+    while life.feed.desk.venue_now < ended_at {
+        life.clock.set(life.clock.now().plus(step_us));
+        life.feed.turn().expect("it runs");
+        if kill.is_some_and(|second| life.feed.desk.venue_now >= Timestamp::from_millis(FIRST + second * 1_000)) {
+            let now = life.clock.now();
+            drop(life);
+            life = start(now);
+            kill = None;
+        }
+        turns += 1;
+        assert!(turns < 100_000, "the recording ends");
+    }
+    let Answer::Order(view) = life.call(Command::Query(Query::Order(view.order.id))) else { panic!("an order") };
+    view.order.filled.0 / 1_000_000
+}
+
+#[test]
+fn an_order_waits_in_the_queue_of_a_recording_at_any_speed() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let tape = record_queue(folder.path());
+    let real = || "1".parse::<Speed>().expect("a speed");
+    let mut cases = 0;
+    let mut by_set = Vec::new();
+    for set in ["brutal", "thin", "venue"] {
+        let filled = filled_from_queue(&tape, set, Speed::Max, SECOND, None);
+        for (speed, step_us) in
+            [(real(), SECOND / 10), (real(), 7 * SECOND), ("60".parse().expect("a speed"), SECOND / 50)]
+        {
+            assert_eq!(filled_from_queue(&tape, set, speed, step_us, None), filled, "{set} at {speed:?}");
+            cases += 1;
+        }
+        // After a kill more counts as before the order.
+        let killed = filled_from_queue(&tape, set, real(), SECOND / 10, Some(9));
+        assert!(killed <= filled, "{set}: {killed} of {filled}");
+        by_set.push(filled);
+        cases += 2;
+    }
+    // 16 trades of 7 shares, after the hundred that were there.
+    // Half of the cancelled ones were before it, by the odds.
+    assert_eq!(by_set, [0, 12, 30]);
+    println!("queues of a recording: {cases} cases");
+}

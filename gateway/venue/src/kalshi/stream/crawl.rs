@@ -10,6 +10,9 @@
 //! **Events.** A market is listed once, with title and category of its event (gateway/docs/live-venues.md §6). If a row
 //! names an unknown event, the event is requested, and its response contains the row again. If an event has no
 //! category, its series has it: the series is requested, and then the event again.
+//!
+//! **Fees.** Where fills are charged by them, each series of an open event is requested once a day, when nothing else is
+//! to be requested.
 
 use super::books::Hint;
 use super::encoded;
@@ -23,6 +26,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::{Instant, sleep_until};
@@ -35,6 +39,10 @@ const SOON_S: u64 = 3_600;
 const SOON_PAGES_MAX: usize = 5;
 /// Most events that wait to be requested; the next crawl finds the others.
 const EVENTS_WAITING_MAX: usize = 2_000;
+/// Most series that wait to be requested for their fees; the next crawl finds the others.
+const SERIES_WAITING_MAX: usize = 20_000;
+/// How long the fees of a series are taken as they were.
+const FEES_EVERY: Duration = Duration::from_secs(24 * 3_600);
 /// Prefix of combinations of other markets. There are thousands of them, and the list of events omits them too.
 const COMBINATIONS: &str = "KXMVE";
 /// Longest path of a call, in bytes.
@@ -175,6 +183,28 @@ pub struct Crawl {
     waiting: Waiting,
     /// Series that were requested.
     series: AHashSet<String>,
+    /// Series whose fees are to be requested; `None`: fees are not followed.
+    fees: Option<FeeQueue>,
+}
+
+/// Series by the state of their fees.
+struct FeeQueue {
+    waiting: Waiting,
+    requested: AHashSet<String>,
+    /// When the first of them was requested.
+    since: Instant,
+}
+
+impl FeeQueue {
+    fn new() -> FeeQueue {
+        FeeQueue { waiting: Waiting::default(), requested: AHashSet::new(), since: Instant::now() }
+    }
+
+    fn want(&mut self, series: String) {
+        if !self.requested.contains(&series) && self.waiting.order.len() < SERIES_WAITING_MAX {
+            self.waiting.push(series);
+        }
+    }
 }
 
 /// State shared by the tasks of the adapter.
@@ -198,7 +228,13 @@ impl Crawl {
             hints,
             waiting: Waiting::default(),
             series: AHashSet::new(),
+            fees: None,
         }
+    }
+
+    /// Requests the fees of all series, too.
+    pub fn with_fees(self) -> Crawl {
+        Crawl { fees: Some(FeeQueue::new()), ..self }
     }
 
     /// Runs until the hint channel closes.
@@ -220,6 +256,7 @@ impl Crawl {
                     None => return,
                 },
                 () = std::future::ready(()), if !self.waiting.order.is_empty() => self.one_event().await,
+                () = std::future::ready(()), if self.waits_for_fees() => self.one_series().await,
             }
         }
     }
@@ -237,9 +274,30 @@ impl Crawl {
         }
     }
 
+    fn waits_for_fees(&self) -> bool {
+        self.fees.as_ref().is_some_and(|fees| !fees.waiting.order.is_empty())
+    }
+
+    /// Requests one waiting series for its fees.
+    async fn one_series(&mut self) {
+        let Some(fees) = &mut self.fees else { return };
+        let Some(series) = fees.waiting.pop() else { return };
+        fees.requested.insert(series.clone());
+        let answer = self.fetch.get(&format!("/series/{}", encoded(&series))).await;
+        if !answer.is_some_and(|answer| matches!(answer.status, 200 | 404))
+            && let Some(fees) = &mut self.fees
+        {
+            // The next crawl tries again.
+            fees.requested.remove(&series);
+        }
+    }
+
     /// Reads all open events; returns whether the end was reached.
     async fn all(&mut self) -> bool {
         let (mut cursor, mut listed) = (String::new(), AHashSet::new());
+        if let Some(fees) = self.fees.as_mut().filter(|fees| fees.since.elapsed() >= FEES_EVERY) {
+            *fees = FeeQueue::new();
+        }
         for _ in 0..PAGES_MAX {
             let path = format!("/events?status=open&with_nested_markets=true&limit={EVENTS_PER_PAGE}&cursor={cursor}");
             let Some(answer) = self.fetch.get(&path).await.filter(|answer| answer.status == 200) else { return false };
@@ -314,6 +372,9 @@ impl Crawl {
     fn learn(&mut self, event: Loose<'_>, listed: Option<&mut AHashSet<String>>) -> Option<String> {
         let event: Event<'_> = event.object()?;
         let ticker = event.event_ticker.owned()?;
+        if let (Some(fees), Some(series)) = (&mut self.fees, event.series_ticker.owned()) {
+            fees.want(series);
+        }
         if let Some(listed) = listed {
             let rows = event.markets.elements().unwrap_or_default();
             listed.extend(rows.iter().filter_map(|row| row.object::<Row<'_>>()?.ticker.owned()));

@@ -112,7 +112,8 @@ fn a_resting_order_is_shown_as_in_the_contract() {
         r#""limit_price":"0.37","quantity":"20","time_in_force":"GTD","status":"PENDING","client_order_id":"g-0017","#,
         r#""created_at":"2026-10-02T09:20:00Z","filled_at":null,"fill_price":null,"cancelled_at":null,"#,
         r#""cancelled_reason":null,"hold_reason":null,"filled_quantity":"0","token_id":"81140002","wallet_id":3,"#,
-        r#""expiration":1791000000,"post_only":false}"#
+        r#""expiration":1791000000,"post_only":false,"fill_model":"cross","queue_ahead":null,"queue_total":null,"#,
+        r#""queue_confidence":null}"#
     );
     assert_eq!(String::from_utf8(out).unwrap(), example.replace("CONDITION", town.condition()));
     let expected = concat!(
@@ -366,6 +367,7 @@ fn the_writers_write_the_records() {
         filled_at: scalar::Timestamp(later),
         price_source: "matching_engine".into(),
         venue_time: None,
+        fee_source: "none".into(),
     };
     let bought = |change: &dyn Fn(OrderTerms) -> OrderTerms| {
         let mut trader = trader(&town);

@@ -106,7 +106,7 @@ fn a_reset_leaves_few_bytes() {
     const RESETS: usize = 400;
     type Step = fn(&mut Resets);
     let table: [(&str, Step, usize, usize); 2] =
-        [("unused", |_| {}, 112, 67), ("with trades that have left", |resets| resets.trade(), 448, 200)];
+        [("unused", |_| {}, 152, 67), ("with trades that have left", |resets| resets.trade(), 488, 200)];
     for (name, step, memory_max, snapshot_max) in table {
         let mut resets = Resets::new();
         let many = |resets: &mut Resets| {

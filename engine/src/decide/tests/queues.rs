@@ -606,7 +606,7 @@ fn of_two_own_orders_at_a_level_the_later_never_fills_first() {
     check_own(41, feeds(10_000));
 }
 
-/// `QUEUE_FEEDS=1000000 cargo test -p engine --release --lib queues -- --ignored`.
+/// `QUEUE_FEEDS=1000000 cargo test --release -p engine --lib many_random_feeds_keep_all_laws -- --ignored --nocapture`
 #[test]
 #[ignore = "some hours; QUEUE_FEEDS is the count of feeds"]
 fn many_random_feeds_keep_all_laws() {

@@ -433,7 +433,8 @@ fn an_address_is_what_was_declared_last() {
     markets.encode(&mut before);
     let eoa = DeclaredAddress { kind: AddressKind::Eoa, owner: None, exchange: true, neg_risk: true };
     let safe = DeclaredAddress { kind: AddressKind::Safe, owner: Some([1; 20]), exchange: false, neg_risk: true };
-    let cases: [(u8, DeclaredAddress, Vec<([u8; 20], DeclaredAddress)>); 4] = [
+    type Known = Vec<([u8; 20], DeclaredAddress)>;
+    let cases: [(u8, DeclaredAddress, Known); 4] = [
         (9, eoa, vec![([9; 20], eoa)]),
         (2, safe, vec![([2; 20], safe), ([9; 20], eoa)]),
         (9, safe, vec![([2; 20], safe), ([9; 20], safe)]),

@@ -198,7 +198,7 @@ pub async fn batch(call: &Call, orders: &[Value<'_>]) -> Outcome {
                             let refusal = rehearsal.worded(reject, looked, refusal);
                             let failed = FailedOrder::new(&refusal, call.dialect());
                             let reason = rehearsal.reason(reject, looked);
-                            if rehearsal.enforces() { failed.as_the_venue(reason) } else { failed }
+                            if rehearsal.enforces() { failed.in_venue_form(reason) } else { failed }
                         }
                         None => FailedOrder::new(&refusal, call.dialect()),
                     })
@@ -316,7 +316,7 @@ impl FailedOrder {
     }
 
     /// In the form of the venue, with the finding that it is refused for.
-    fn as_the_venue(self, found: Option<Found>) -> FailedOrder {
+    fn in_venue_form(self, found: Option<Found>) -> FailedOrder {
         FailedOrder {
             success: true,
             status: "".into(),

@@ -61,7 +61,7 @@ fn a_directory_goes_through_formats_and_back() {
     });
     let mut ids = Vec::new();
     let mut expected = Vec::new();
-    for (round, (formats, versions)) in [("previous", 1), ("newest", 4), ("previous", 1)].into_iter().enumerate() {
+    for (round, (formats, versions)) in [("previous", 1), ("newest", 5), ("previous", 1)].into_iter().enumerate() {
         if round > 0 {
             restart(&mut world, formats);
         }

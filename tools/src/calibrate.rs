@@ -7,8 +7,7 @@ use crate::Failure;
 use crate::settings::{self, Settings, hex, log_events, print_line};
 use ::simulation::calibrate::control::{Control, Controlled};
 use ::simulation::calibrate::orders::{self, LiveOrder};
-use ::simulation::calibrate::{Comparison, Ended, Model, Report};
-use ::simulation::report::{self, Calibration};
+use ::simulation::calibrate::{Calibration, Comparison, Ended, Model, Report, html};
 use clap::Args;
 use engine::amount::Bps;
 use engine::realism::{EXPONENT_MAX, FillTerms, HALF_LIFE_S_MAX, MATCH_WINDOW_MS_MAX};
@@ -93,7 +92,7 @@ impl CalibrateVerb {
         if let Some(path) = &self.html {
             let inputs = inputs(compared, report);
             let (orders, models) = (compared.orders, compared.models);
-            write(path, report::calibration_html(&Calibration { orders, models, report, inputs: &inputs }))?;
+            write(path, html(&Calibration { orders, models, report, inputs: &inputs }))?;
         }
         self.write_json(&json)?;
         if !self.prints_json() {

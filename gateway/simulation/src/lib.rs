@@ -10,7 +10,7 @@
 //! | [`mod@run`] | one run, its progress and its figures |
 //! | [`results`] | rows of results as Parquet files |
 //! | [`runner`] | runs back-tests one after the other, and journals their ends |
-//! | [`report`] | a back-test or a calibration as a page of HTML; pure |
+//! | [`report`] | a back-test as a page of HTML, and the parts of pages; pure |
 //! | [`calibrate`] | live orders against the fill models, on a recording |
 //! | [`exports`] | events of a market as Parquet files in a folder |
 //!

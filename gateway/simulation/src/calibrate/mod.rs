@@ -9,6 +9,7 @@
 //! | `sights.rs` | whether the recording shows the book that an order met |
 //! | `tape_digest.rs` | a hash of what the recording says |
 //! | `table.rs` | the figures of each model |
+//! | `page.rs` | the page of HTML |
 //! | `control.rs` | a recording with known truth |
 //!
 //! All figures are integers, so a result is the same on every machine.
@@ -17,6 +18,7 @@ pub mod control;
 mod lane;
 pub mod orders;
 mod own;
+mod page;
 mod sights;
 pub mod table;
 mod tape_digest;
@@ -28,6 +30,7 @@ use engine::rules::Rules;
 use engine::time::Timestamp;
 pub use lane::{ModelFill, ModelOrder};
 use orders::LiveOrder;
+pub use page::{Calibration, html};
 use sha2::{Digest as _, Sha256};
 pub use sights::{LeftOut, UNSEEN_MAX};
 use std::ops::Range;

@@ -3,7 +3,7 @@
 use super::control::{Check, Control, Controlled, Recorded, listing};
 use super::orders::{Kind, LiveFill};
 use super::*;
-use crate::report::{self, Calibration};
+use crate::report;
 use engine::amount::{Cash, Price, Qty};
 use engine::book::BookSide;
 use engine::id::Outcome;
@@ -334,8 +334,7 @@ fn the_page_loads_nothing() {
     let (models, rules) = (all_models(), Rules::default());
     let report = run(&frames, &orders, false);
     let inputs = [("Models", "touch".to_owned()), ("Result hash", "<b>".to_owned())];
-    let page =
-        report::calibration_html(&Calibration { orders: &orders, models: &models, report: &report, inputs: &inputs });
+    let page = html(&Calibration { orders: &orders, models: &models, report: &report, inputs: &inputs });
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     let document = Document::parse_with_options(&page, options).expect("a well-formed page");
     let count = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
@@ -349,8 +348,7 @@ fn the_page_loads_nothing() {
     let report = Comparison::new(std::slice::from_ref(&none), &models, &rules, true, 7);
     let report = report.run(&mut Recorded::new(&[]), &|| true).expect("it ends");
     let orders = [none];
-    let page =
-        report::calibration_html(&Calibration { orders: &orders, models: &models, report: &report, inputs: &[] });
+    let page = html(&Calibration { orders: &orders, models: &models, report: &report, inputs: &[] });
     assert!(page.contains("No order could be compared.") && report.compared() == 0);
     println!("pages: 2 cases");
 }

@@ -1,5 +1,5 @@
-//! A back-test or a calibration as one page of HTML (gateway/docs/simulation.md §6.5). It loads nothing and runs no script: charts are SVG
-//! in the page, and its own policy forbids everything else. It is well-formed XML, too.
+//! A back-test as one page of HTML (gateway/docs/simulation.md §6.5), and the parts of such pages. A page loads nothing and runs
+//! no script: charts are SVG in the page, and its own policy forbids everything else. It is well-formed XML, too.
 //!
 //! | File | Holds |
 //! |---|---|
@@ -10,22 +10,19 @@
 //! | `verdict.rs` | the verdict in one sentence, warnings, and the Brier score |
 //! | `tables.rs` | figures, trades, and what the result depends on |
 //! | `bot.rs` | the page of a run of a bot: those of the parts that such a run has |
-//! | `calibration.rs` | the page of a calibration |
 //!
 //! Pure: the same arguments give the same page. Its length has a bound: lists are cut, which the page says, and lines are
 //! thinned to what can be seen.
 
 mod bot;
-mod calibration;
 mod chart;
 mod charts;
 mod scale;
-mod tables;
+pub(crate) mod tables;
 pub(crate) mod text;
 mod verdict;
 
 pub use bot::{BotFill, BotRun};
-pub use calibration::Calibration;
 use engine::backtest::{Job, Report};
 use engine::rules::FeeTable;
 use text::Html;
@@ -72,14 +69,8 @@ pub fn bot_html(run: &BotRun<'_>) -> String {
     closed(page)
 }
 
-/// The page of live orders against fill models.
-pub fn calibration_html(of: &Calibration<'_>) -> String {
-    let mut page = opened("Calibration");
-    calibration::write(&mut page, of);
-    closed(page)
-}
-
-fn opened(title: &str) -> Html {
+/// The beginning of a page.
+pub(crate) fn opened(title: &str) -> Html {
     let mut page = Html::default();
     page.raw("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>");
     page.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"").raw(POLICY).raw("\"/>");
@@ -89,7 +80,8 @@ fn opened(title: &str) -> Html {
     page
 }
 
-fn closed(mut page: Html) -> String {
+/// The whole page.
+pub(crate) fn closed(mut page: Html) -> String {
     page.raw("</main></body></html>\n");
     page.end()
 }

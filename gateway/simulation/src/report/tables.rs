@@ -48,7 +48,7 @@ pub(super) fn figures(page: &mut Html, job: &Job, report: &Report) {
 }
 
 /// Figures with their names.
-pub(super) fn figure_list(page: &mut Html, rows: Vec<(&str, String)>) {
+pub(crate) fn figure_list(page: &mut Html, rows: Vec<(&str, String)>) {
     page.raw("<section><dl class=\"figures\">");
     for (name, value) in rows {
         let is_wide = value.len() > 20;

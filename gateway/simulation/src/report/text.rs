@@ -10,7 +10,7 @@ const LABEL_CHARS_MAX: usize = 300;
 
 /// A page in progress.
 #[derive(Default)]
-pub(super) struct Html(String);
+pub(crate) struct Html(String);
 
 impl Html {
     /// Markup of ours.
@@ -86,7 +86,7 @@ pub(crate) fn change(cash: Cash) -> String {
 }
 
 /// A price in 10⁻⁶ USD with at most four decimals: `0.31`, `0.4067`.
-pub(super) fn price(cash: Cash) -> String {
+pub(crate) fn price(cash: Cash) -> String {
     let text = decimal::text(|out| decimal::exactly::<4>(out, cash.0));
     let short = text.trim_end_matches('0');
     // At least two decimals.
@@ -94,12 +94,12 @@ pub(super) fn price(cash: Cash) -> String {
     if decimals < 2 { text[..text.len() - 2].to_owned() } else { short.to_owned() }
 }
 
-pub(super) fn shares(qty: Qty) -> String {
+pub(crate) fn shares(qty: Qty) -> String {
     grouped(&decimal::text(|out| decimal::qty(out, qty)))
 }
 
 /// A part of a whole in percent with two decimals, half away from zero; of nothing it is nothing.
-pub(super) fn percent(part: i64, whole: u64) -> String {
+pub(crate) fn percent(part: i64, whole: u64) -> String {
     let magnitude = if whole == 0 { 0 } else { scaled(part.unsigned_abs(), 10_000, whole) };
     let sign = if part < 0 && magnitude > 0 { "−" } else { "" };
     format!("{sign}{}.{:02} %", count(magnitude / 100), magnitude % 100)
@@ -117,12 +117,12 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// One thing, or several of them.
-pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
 /// `2026-09-30 17:22:00` in UTC.
-pub(super) fn time(at: Timestamp) -> String {
+pub(crate) fn time(at: Timestamp) -> String {
     instant::ts_text(at).replace('T', " ").replace('Z', "")
 }
 

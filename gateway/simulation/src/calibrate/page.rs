@@ -1,10 +1,11 @@
 //! The page of live orders against fill models.
 
-use super::tables::figure_list;
-use super::text::{Html, count, counted, percent, price, shares, time};
-use crate::calibrate::orders::LiveOrder;
-use crate::calibrate::table::Row;
-use crate::calibrate::{Model, ModelOrder, Report};
+use super::orders::LiveOrder;
+use super::table::Row;
+use super::{Model, ModelOrder, Report};
+use crate::report::tables::figure_list;
+use crate::report::text::{Html, count, counted, percent, price, shares, time};
+use crate::report::{closed, opened};
 use engine::amount::Qty;
 use engine::order::Side;
 
@@ -21,7 +22,14 @@ pub struct Calibration<'a> {
     pub inputs: &'a [(&'a str, String)],
 }
 
-pub(super) fn write(page: &mut Html, of: &Calibration<'_>) {
+/// The page of live orders against fill models. It loads nothing and runs no script; its length has a bound.
+pub fn html(of: &Calibration<'_>) -> String {
+    let mut page = opened("Calibration");
+    write(&mut page, of);
+    closed(page)
+}
+
+fn write(page: &mut Html, of: &Calibration<'_>) {
     let Calibration { orders, models, report, inputs } = of;
     page.raw("<header><p class=\"kind\">Calibration</p>").element("h1", "", &sentence(of));
     let span = format!("{} to {} UTC", time(report.span.start), time(report.span.end));

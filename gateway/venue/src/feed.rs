@@ -304,7 +304,7 @@ impl<L: Links> Feed<L> {
         self.desk.prints.is_matching = true;
         // What the past did to levels with orders was not reported.
         self.desk.writer.report_all(reached);
-        self.desk.hand_levels();
+        self.desk.hand_levels(reached);
         // The venue may no longer list markets that ended while the process was down.
         self.desk.recall(self.venue.as_mut());
         match self.moments {
@@ -442,6 +442,10 @@ impl<L: Links> Desk<L> {
             self.rung_at = now;
         }
         self.venue_now = frame.received;
+        if self.drives_clock {
+            // Before the books: the place of an order that finds a frame in its book is not older than the frame.
+            self.writer.recording(frame.received);
+        }
         self.passed.events += 1;
         self.begun_at.get_or_insert(frame.received);
         for update in frame.updates {
@@ -487,7 +491,7 @@ impl<L: Links> Desk<L> {
             figures.last_frame_at.store(now.0, Ordering::Relaxed);
             figures.frames.fetch_add(1, Ordering::Relaxed);
             self.doubt_frame(frame);
-            self.hand_levels();
+            self.hand_levels(frame.received);
             if self.hand_prints(frame).is_err() {
                 self.stopped = true;
                 return;

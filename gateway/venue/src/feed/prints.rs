@@ -11,6 +11,7 @@
 use super::reports::{Report, Reports};
 use super::{Desk, FeedFigures, Links, Reply, Stopped};
 use crate::{FeedUpdate, Frame};
+use engine::book::{LevelChange, LevelNews};
 use engine::command::{Command, Envelope};
 use engine::id::MARKETS;
 use engine::mutation::codec;
@@ -58,12 +59,16 @@ impl Prints {
 }
 
 impl<L: Links> Desk<L> {
-    /// Hands over what has happened at watched levels. A shard looks at it with the next print or cycle, or when much of it
-    /// waits.
-    pub(super) fn hand_levels(&mut self) {
+    /// Hands over what has happened at watched levels, at this venue time. A shard looks at it with the next print or
+    /// cycle, or when much of it waits.
+    pub(super) fn hand_levels(&mut self, at: Timestamp) {
         let Desk { writer, prints, .. } = self;
         let (mut news, mut has_news) = (writer.take_news(), false);
         while let Some(news) = news.next().filter(|_| prints.is_matching) {
+            let news = match news {
+                LevelNews::Changed(change) => LevelNews::Changed(LevelChange { at, ..change }),
+                gap @ LevelNews::Gap { .. } => gap,
+            };
             for lane in &prints.lanes {
                 // The lane counts the loss.
                 let _ = lane.push(Event::Level(news));

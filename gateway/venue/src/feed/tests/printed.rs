@@ -192,7 +192,7 @@ fn prints_of_a_live_venue_fill_orders_that_existed_at_their_arrival_once() {
 /// sold there each second, and the level shrinks by them.
 fn record_queue(folder: &Path) -> std::path::PathBuf {
     let mut lines = String::new();
-    let at = |second: u64| FIRST + second * 1_000;
+    let at = |second: u64| FIRST + if second == 0 { 0 } else { (QUIET + second) * 1_000 };
     let gamma = format!(
         r#"[{{"id":"1","conditionId":"{CONDITION}","slug":"s","clobTokenIds":"[\"11\",\"12\"]","active":true,"closed":false,"acceptingOrders":true,"orderPriceMinTickSize":0.01,"endDate":"2026-11-03T00:00:00Z"}}]"#
     );
@@ -229,8 +229,11 @@ fn record_queue(folder: &Path) -> std::path::PathBuf {
     tape
 }
 
-/// Seconds of the recording.
+/// Seconds of the recording, after those in which nothing happens to the book.
 const QUEUE_LENGTH: u64 = 21;
+/// The first cycle is within them. At full speed the feed begins with everything up to it, so the order finds the same book
+/// at every speed.
+const QUIET: u64 = 3;
 
 /// Filled shares of an order of thirty under a set of realism after the recording; at second `kill` the process is killed
 /// and restarted.
@@ -252,7 +255,7 @@ fn filled_from_queue(tape: &Path, set: &str, speed: Speed, step_us: u64, kill: O
     let Command::Place(mut placement) = super::replayed::limit(&life, "11", 40) else { panic!("an order") };
     placement.key = key.id;
     let Answer::Order(view) = life.call(Command::Place(placement)) else { panic!("an order") };
-    let ended_at = Timestamp::from_millis(FIRST + (QUEUE_LENGTH - 1) * 1_000);
+    let ended_at = Timestamp::from_millis(FIRST + (QUIET + QUEUE_LENGTH - 1) * 1_000);
     let (mut kill, mut turns) = (kill, 0);
     while life.feed.desk.venue_now < ended_at {
         life.clock.set(life.clock.now().plus(step_us));

@@ -121,8 +121,11 @@ fn end(world: &mut World) {
     eventually("the server ends", || world.server.is_over().then_some(()));
 }
 
+/// Rule, code and sentence of a refusal.
+type Refusal = (&'static str, &'static str, &'static str);
+
 /// Broken orders with their rules. In this order: the first breaks nothing.
-fn broken(trader: &mut Trader, market: &Market) -> Vec<(Value, Option<(&'static str, &'static str, &'static str)>)> {
+fn broken(trader: &mut Trader, market: &Market) -> Vec<(Value, Option<Refusal>)> {
     let sound = trader.order(market, "3700000", "10000000");
     let mut owner = trader.order(market, "3700000", "10000000");
     owner["owner"] = json!("svc_live_of_another");

@@ -419,7 +419,7 @@ impl Market {
     /// A fill of the compared order. Half of them are known by the transaction, half by their terms.
     fn fill(&mut self, tick: u16, shares: u64, id: &str) {
         let order = self.orders.last_mut().expect("an order is alive");
-        let hash = (self.trades_count % 2 == 0).then(|| id.to_owned());
+        let hash = self.trades_count.is_multiple_of(2).then(|| id.to_owned());
         let price = if order.token == TOKENS[0] { price(tick) } else { price(tick).complement() };
         order.fills.push(LiveFill {
             id: format!("f{}", self.trades_count),
